@@ -61,10 +61,8 @@ def filters_from(sampling: Sampling) -> list[Filter]:
         out.append(lambda ids, logits: temperature(logits, s.temperature))
     if s.temperature == 0.0:
         return out
-    if s.top_k > 0:
-        out.append(lambda ids, logits: top_k(logits, s.top_k))
-    if s.top_p < 1.0:
-        out.append(lambda ids, logits: top_p(logits, s.top_p))
+    if s.top_k > 0 or s.top_p < 1.0:
+        out.append(lambda ids, logits: narrow(logits, s.top_k, s.top_p))
     if s.min_p > 0.0:
         out.append(lambda ids, logits: min_p(logits, s.min_p))
     return out
@@ -95,10 +93,7 @@ def temperature(logits: Tensor, value: float) -> Tensor:
 
 def top_k(logits: Tensor, k: int) -> Tensor:
     """Keep exactly the ``k`` likeliest ids; 0 and anything from V on keep all."""
-    if k == 0 or k >= logits.shape[-1]:
-        return logits
-    smallest = logits.topk(k).values[:, -1:]
-    return _keep_best(logits, smallest, logits.new_full(smallest.shape, k))
+    return narrow(logits, k=k)
 
 
 def top_p(logits: Tensor, p: float) -> Tensor:
@@ -107,19 +102,31 @@ def top_p(logits: Tensor, p: float) -> Tensor:
     At least one id stays (``p`` = 0: exactly one); ``p`` = 1 keeps all. Sums run in float64.
     Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration".
     """
-    if p >= 1.0:
+    return narrow(logits, p=p)
+
+
+def narrow(logits: Tensor, k: int = 0, p: float = 1.0) -> Tensor:
+    """``top_k``, then ``top_p`` over what it left, at the price of one look through the vocabulary."""
+    first_k = 0 < k < logits.shape[-1]
+    if not first_k and p >= 1.0:
         return logits
-    total = logits.double().logsumexp(-1, keepdim=True)
-    size = logits.shape[-1]
-    look = min(_FIRST_LOOK, size)
-    while True:
-        best = logits.topk(look).values
-        reached = (best.double() - total).exp().cumsum(-1)
-        if look == size or bool((reached[:, -1] >= p).all()):
-            break
-        look = size
+    best = logits.topk(k).values if first_k else _likeliest(logits, p)
+    if p >= 1.0:
+        return _keep_best(logits, best[:, -1:], best.new_full((len(best), 1), k))
+    reached = (best.double() - _log_total(best if first_k else logits)).exp().cumsum(-1)
     count = (reached[:, :-1] < p).sum(-1, keepdim=True) + 1
     return _keep_best(logits, best.gather(1, count - 1), count)
+
+
+def _likeliest(logits: Tensor, p: float) -> Tensor:
+    """The largest logits of each row, in order, enough of them to reach ``p``."""
+    best = logits.topk(min(_FIRST_LOOK, logits.shape[-1])).values
+    share = (_log_total(best) - _log_total(logits)).exp()
+    return best if bool((share > p + 1e-9).all()) else logits.sort(-1, descending=True).values
+
+
+def _log_total(logits: Tensor) -> Tensor:
+    return logits.double().logsumexp(-1, keepdim=True)
 
 
 def min_p(logits: Tensor, share: float) -> Tensor:
