@@ -1,0 +1,66 @@
+"""MIDI files in and out: read_midi, write_midi, read_texts, inspect_midi, ImportReport."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpt_core.errors import UserError
+from music_transformer import midi_reader, midi_writer
+from music_transformer.midi_report import ImportReport
+from music_transformer.score import Score
+
+__all__ = ["ImportReport", "inspect_midi", "read_midi", "read_texts", "write_midi"]
+
+
+def read_midi(source: str | Path | bytes) -> tuple[Score, ImportReport]:
+    """Read a MIDI file (a path or its bytes): the notes in seconds, and a report of what was repaired or dropped.
+
+    Note ends are key releases; the sustain pedal stays apart in ``score.pedals``. Drums (channel 10) are left out.
+    Raises UserError, one sentence, where the bytes are not MIDI or hold no note for the piano.
+    """
+    data, name = _load(source)
+    return midi_reader.read(data, name)
+
+
+def inspect_midi(source: str | Path | bytes) -> ImportReport:
+    """Only the report of ``read_midi``."""
+    return read_midi(source)[1]
+
+
+def read_texts(source: str | Path | bytes) -> list[str]:
+    """List the text meta events of a MIDI file (types 1-15: text, copyright, track name, lyric ...) in file order."""
+    data, name = _load(source)
+    return midi_reader.read_texts(data, name)
+
+
+def write_midi(score: Score, path: str | Path | None = None, *, texts: Iterable[str] = ()) -> bytes:
+    """Return the score as the bytes of a type 1 MIDI file and, where ``path`` is given, write them there.
+
+    Piano sound (General MIDI program 1), tempo and time signatures kept, ``texts`` as text meta events on track 0.
+    Equal scores give equal bytes. The file appears whole or not at all.
+    """
+    data = midi_writer.to_bytes(score, texts)
+    if path is not None:
+        _store(Path(path), data)
+    return data
+
+
+def _load(source: str | Path | bytes) -> tuple[bytes, str]:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), "this file"
+    path = Path(source)
+    try:
+        return path.read_bytes(), path.name
+    except (OSError, ValueError) as error:
+        raise UserError(f"{source} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _store(path: Path, data: bytes) -> None:
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}") from None

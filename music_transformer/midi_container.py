@@ -1,0 +1,135 @@
+"""The bytes of a MIDI file -> its header and tracks, through wrappers, junk, wrong lengths and wrong counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpt_core.errors import UserError
+from music_transformer.midi_track import Track, scan_track
+
+LARGEST_FILE = 8 * 1024 * 1024
+_FORMS = (
+    (b"PK\x03\x04", "a zip archive; unpack it first"),
+    (b"\x1f\x8b", "a gzip archive; unpack it first"),
+    (b"\xfd7zXZ", "an xz archive; unpack it first"),
+    (b"Rar!", "a rar archive; unpack it first"),
+    (b"7z\xbc\xaf", "a 7z archive; unpack it first"),
+    (b"%PDF", "a PDF document"),
+    (b"ID3", "an MP3 recording"),
+    (b"\xff\xfb", "an MP3 recording"),
+    (b"OggS", "an Ogg recording"),
+    (b"fLaC", "a FLAC recording"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"<?xml", "an XML document; if it is MusicXML, export MIDI from your notation program"),
+)
+
+
+@dataclass(slots=True)
+class Container:
+    """A MIDI file taken apart. ``starts[i]`` is where in the file the bytes of ``tracks[i]`` begin."""
+
+    kind: int = 1
+    declared: int = 0
+    division: int = 480
+    tracks: list[Track] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    junk_before: int = 0
+    riff: bool = False
+    header_cut: bool = False
+    alien_chunks: int = 0
+    wrong_lengths: int = 0
+    junk_between: int = 0
+    junk_after: int = 0
+    missing: int = 0
+
+
+def open_container(data: bytes, name: str) -> Container:
+    """Find the header and every track; raise UserError where the bytes are no MIDI file or too large."""
+    if len(data) > LARGEST_FILE:
+        raise UserError(f"{name} is {len(data):,} bytes; MIDI files up to {LARGEST_FILE:,} bytes are read")
+    start = _find_header(data)
+    if start < 0:
+        raise UserError(f"{name} is not a MIDI file: {_what_it_is(data)}")
+    box = Container(riff=data.startswith(b"RIFF"), junk_before=start)
+    pos = _read_header(data, start, box)
+    _walk(data, pos, box)
+    return box
+
+
+def _find_header(data: bytes) -> int:
+    exact = data.find(b"MThd\x00\x00\x00\x06")
+    return exact if exact >= 0 else data.find(b"MThd")
+
+
+def _what_it_is(data: bytes) -> str:
+    if not data:
+        return "it is empty (0 bytes)"
+    for magic, form in _FORMS:
+        if data.startswith(magic):
+            return f"it is {form}"
+    if data.startswith(b"RIFF") and data[8:12] == b"WAVE":
+        return "it is a WAV recording"
+    head = data[:1024].lstrip().lower()
+    if head.startswith((b"<!doctype", b"<html", b"<title", b"<head")):
+        return "it is a web page"
+    return f"no header chunk 'MThd' in its {len(data):,} bytes"
+
+
+def _read_header(data: bytes, start: int, box: Container) -> int:
+    header = data[start + 8 : start + 14]
+    box.header_cut = len(header) < 6
+    header = header.ljust(6, b"\x00")
+    box.kind = int.from_bytes(header[:2], "big")
+    box.declared = int.from_bytes(header[2:4], "big")
+    box.division = int.from_bytes(header[4:6], "big")
+    length = int.from_bytes(data[start + 4 : start + 8], "big")
+    end = start + 8 + length
+    if length >= 6 and (_is_chunk(data, end) or end == len(data)):
+        return end
+    return start + 14
+
+
+def _is_chunk(data: bytes, pos: int) -> bool:
+    """Whether a chunk header that fits into the file lies at ``pos``; a track may be cut short."""
+    name = data[pos : pos + 4]
+    if name == b"MTrk":
+        return True
+    length = int.from_bytes(data[pos + 4 : pos + 8], "big")
+    return len(name) == 4 and name.isascii() and name.isalnum() and pos + 8 + length <= len(data)
+
+
+def _walk(data: bytes, pos: int, box: Container) -> None:
+    size = len(data)
+    while pos < size:
+        if data[pos : pos + 4] == b"MTrk":
+            pos = _take_track(data, pos, box)
+        elif _is_chunk(data, pos):
+            box.alien_chunks += 1
+            pos += 8 + int.from_bytes(data[pos + 4 : pos + 8], "big")
+        else:
+            found = data.find(b"MTrk", pos)
+            if found < 0:
+                box.junk_after = size - pos
+                return
+            box.junk_between += found - pos
+            pos = found
+
+
+def _take_track(data: bytes, pos: int, box: Container) -> int:
+    start = pos + 8
+    length = int.from_bytes(data[pos + 4 : start], "big")
+    end = start + length
+    if end > len(data):
+        box.missing = end - len(data)
+    if end != len(data) and not _is_chunk(data, end):
+        found = data.find(b"MTrk", start)
+        end = found if found >= 0 else len(data)
+    track = scan_track(data[start:end])
+    box.tracks.append(track)
+    box.starts.append(start)
+    after = start + track.size
+    if track.closed and (data[after : after + 4] == b"MTrk" or (end == len(data) and after - start != length)):
+        end = after
+    box.wrong_lengths += length != end - start
+    return end
