@@ -1,0 +1,1 @@
+"""gpt_core: ids in, ids out."""

@@ -1,0 +1,221 @@
+"""Attention: exact softmax rows of any layer, head and query, from the queries and keys of one forward pass.
+
+Training and generation run on fused attention, which never forms the weights. Here they are formed from tapped q and k,
+only for the layer and queries asked for: 2,048 tokens × 6 layers × 8 heads are 805 MB dense and never exist at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from gpt_core.cache import KVCache
+from gpt_core.config import GPTConfig
+from gpt_core.edges import STORED, EdgeRule, Edges, Packed, pack, strongest
+from gpt_core.errors import UserError
+from gpt_core.model import GPT
+from gpt_core.positions import relative_logits
+
+VIEWS = ("heads", "mean", "max", "rollout")
+_CHUNK = 256  # queries at a time: 2 MB per head at 2,048 keys, which stays in the cache of a CPU core
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one forward pass over ``ids`` [T] left behind, per layer; a thing to compute rows from.
+
+    ``q`` [H, Q, D] are the last Q of T queries as scored (Q = T after :func:`trace`), ``k`` [H, T, D] all keys,
+    ``relative`` [H, M, D] the distance embeddings where the model has them, ``residual`` [Q, C] the stream: entry 0
+    enters the first block, entry l leaves block l. ``start`` tokens lay before ``ids``, out of the window's reach.
+    """
+
+    ids: Tensor
+    config: GPTConfig
+    start: int = 0
+    q: list[Tensor] = field(default_factory=list)
+    k: list[Tensor] = field(default_factory=list)
+    relative: list[Tensor] = field(default_factory=list)
+    residual: list[Tensor] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """How many tokens were read."""
+        return len(self.ids)
+
+    @property
+    def queries(self) -> range:
+        """Which positions have a query."""
+        return range(self.length - self.q[0].shape[1], self.length)
+
+    def tap(self, name: str, layer: int, tensor: Tensor) -> None:
+        """Keep what rows and lenses need of a forward pass of one sequence."""
+        kept = {"q": self.q, "k": self.k, "embedding": self.residual, "residual": self.residual}.get(name)
+        if kept is not None:
+            kept.append(tensor[0])
+
+
+class _Borrowed:
+    """One row of someone's cache up to ``length``, read and never written."""
+
+    def __init__(self, cache: KVCache, row: int, length: int) -> None:
+        self.length = length
+        self.past = [[x[row : row + 1, :, :length] for x in xs] for xs in (cache.keys, cache.values)]
+
+    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.cat((self.past[0][layer], k), 2), torch.cat((self.past[1][layer], v), 2)
+
+    def advance(self, n: int) -> None:
+        """The borrowed cache stays as it is."""
+
+
+def trace(model: GPT, ids: Tensor) -> Trace:
+    """Read ``ids`` [T] once and keep what attention rows are computed from.
+
+    Where T exceeds the context, the last ``context`` tokens are read and ``Trace.start`` counts those out of reach.
+    """
+    start = max(len(ids) - model.config.context, 0)
+    return _run(model, Trace(ids[start:], model.config, start), ids[start:], None)
+
+
+def trace_cached(model: GPT, ids: Tensor, cache: KVCache, *, row: int = 0, queries: int = 1) -> Trace:
+    """The same for the last ``queries`` of ``ids`` [T] at the price of those alone: the keys are in ``cache``.
+
+    ``ids`` are the tokens that row ``row`` of the cache has read, and perhaps a few more; the cache is left untouched.
+    """
+    known = len(ids) - queries
+    if not 0 <= known <= cache.length:
+        raise UserError(f"the cache holds {cache.length} tokens; {queries} queries of {len(ids)} need {known}")
+    return _run(model, Trace(ids, model.config), ids[known:], _Borrowed(cache, row, known))
+
+
+def _run(model: GPT, made: Trace, ids: Tensor, cache: _Borrowed | None) -> Trace:
+    if not len(ids):
+        raise UserError("there are no tokens to look at; give at least one")
+    if model.training and model.config.dropout:
+        raise UserError("the model drops weights at random while it trains; call model.eval() before looking inside")
+    with torch.no_grad():
+        model(ids[None].to(model.device), cache, made.tap, last_only=True)  # type: ignore[arg-type]
+    if made.config.position == "relative":
+        made.relative.extend(block.attn.rel.detach() for block in model.h)  # type: ignore[union-attr, operator]
+    return made
+
+
+def scores(
+    trace: Trace, layer: int, queries: range, heads: Sequence[int] | None = None, *, causal: bool = True
+) -> Tensor:
+    """Return q·kᵀ/√D [h, n, T] before the softmax, float32, -inf where the mask hides a key.
+
+    ``causal=False`` lifts the mask from these scores, as BERT's attention has none; relative positions know no future.
+    """
+    _refuse_outside(trace, layer, queries, heads)
+    chosen = slice(None) if heads is None else list(heads)
+    first = trace.queries.start
+    q = trace.q[layer][chosen, queries.start - first : queries.stop - first].float()  # (h, n, D)
+    out = q @ trace.k[layer][chosen].float().transpose(-1, -2)  # (h, n, T)
+    if trace.relative:
+        if not causal:
+            raise UserError("this model has embeddings for distances back only; it can't be shown unmasked")
+        rel = trace.relative[layer][chosen].float()
+        out[..., : queries.stop] += relative_logits(q[None], rel, queries.stop)[0]
+    out /= math.sqrt(trace.config.head_size)
+    return out.masked_fill_(_future(trace, queries), float("-inf")) if causal else out
+
+
+def _future(trace: Trace, queries: range) -> Tensor:
+    at = torch.arange(trace.length, device=trace.ids.device)
+    return (at[None, :] > at[queries.start : queries.stop, None]).to(trace.q[0].device)
+
+
+def _refuse_outside(trace: Trace, layer: int, queries: range, heads: Sequence[int] | None) -> None:
+    here = trace.queries
+    if not 0 <= layer < len(trace.q):
+        raise UserError(f"there is no layer {layer}; the model has layers 0 to {len(trace.q) - 1}")
+    if queries.step != 1 or not here.start <= queries.start < queries.stop <= here.stop:
+        asked = f"{queries.start} to {queries.stop - 1}"
+        raise UserError(f"there are no queries {asked}; this trace has tokens {here.start} to {here.stop - 1}")
+    for head in heads or ():
+        if not 0 <= head < trace.config.n_head:
+            raise UserError(f"there is no head {head}; the model has heads 0 to {trace.config.n_head - 1}")
+
+
+def rows(
+    trace: Trace, layer: int, queries: range, heads: Sequence[int] | None = None, *, causal: bool = True
+) -> Tensor:
+    """Return the attention weights [h, n, T] of ``queries``: each row sums to 1, future keys weigh exactly 0."""
+    return scores(trace, layer, queries, heads, causal=causal).softmax(-1)
+
+
+def column(trace: Trace, layer: int, key: int, heads: Sequence[int] | None = None) -> Tensor:
+    """Return how strongly each query looks at ``key``: weights [h, T], 0 for queries before it.
+
+    Each row has to be normalised first, so this costs the layer's rows from ``key`` on, a chunk at a time.
+    """
+    _refuse_outside(trace, layer, range(key, key + 1), heads)
+    h = trace.config.n_head if heads is None else len(heads)
+    out = torch.zeros(h, trace.length, device=trace.q[0].device)
+    for part in _chunks(range(key, trace.length)):
+        out[:, part.start : part.stop] = rows(trace, layer, part, heads)[..., key]
+    return out
+
+
+def blend(trace: Trace, layer: int, queries: range, how: str = "mean") -> Tensor:
+    """Return one row [n, T] per query over all heads: their ``mean`` (sums to 1) or ``max`` (sums to 1 or more)."""
+    every = rows(trace, layer, queries)
+    return every.amax(0) if how == "max" else every.mean(0)
+
+
+def rollout(trace: Trace, queries: range, layer: int | None = None) -> Tensor:
+    """Return how much of each token reaches ``queries`` through the layers up to ``layer``: rows [n, T] that sum to 1.
+
+    Each layer passes on half by the residual stream and half by its heads' mean attention, and layers multiply
+    (Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers", section 3). ``layer`` defaults to the last.
+    """
+    top = len(trace.q) - 1 if layer is None else layer
+    _refuse_outside(trace, top, queries, None)
+    if trace.queries.start:
+        raise UserError("rollout needs every query of the piece; read it whole with trace()")
+    flow = torch.eye(trace.length, device=trace.q[0].device)[queries.start : queries.stop]
+    for l in range(top, -1, -1):
+        through = torch.zeros_like(flow)
+        for part in _chunks(range(queries.stop)):
+            through += flow[:, part.start : part.stop] @ blend(trace, l, part)
+        flow = (flow + through) / 2
+    return flow
+
+
+def _chunks(whole: range) -> Iterator[range]:
+    for start in range(whole.start, whole.stop, _CHUNK):
+        yield range(start, min(start + _CHUNK, whole.stop))
+
+
+def edges(trace: Trace, layer: int, head: int, query: int, rule: EdgeRule) -> Edges:
+    """Return the strongest edges of one row and how much weight they show and hide."""
+    row = rows(trace, layer, range(query, query + 1), [head])[0, 0].cpu().numpy()
+    return strongest(range(trace.length), row, rule)
+
+
+def pack_layer(trace: Trace, layer: int, view: str = "heads", rule: EdgeRule = STORED) -> Packed:
+    """Pack every row of a layer: all its heads, or one row per query for their ``mean``, ``max`` or the ``rollout``.
+
+    8 heads of 2,048 tokens are at most 1.18 MB.
+    """
+    if view not in VIEWS:
+        raise UserError(f"view is {view!r}; choose one of {', '.join(VIEWS)}")
+    everything = range(trace.length)
+    if view == "heads":
+        each = [_row_of_head(trace, layer, head) for head in range(trace.config.n_head)]
+    elif view == "rollout":
+        flow = rollout(trace, everything, layer)
+        each = [lambda part: flow[part.start : part.stop]]
+    else:
+        each = [lambda part: blend(trace, layer, part, view)]
+    chunks = (make(part).cpu().numpy() for make in each for part in _chunks(everything))
+    return pack(chunks, len(each), trace.length, rule)
+
+
+def _row_of_head(trace: Trace, layer: int, head: int) -> Callable[[range], Tensor]:
+    return lambda part: rows(trace, layer, part, [head])[0]
