@@ -15,7 +15,7 @@ from gpt_core.model import GPT
 
 @dataclass(frozen=True)
 class Guess:
-    """The likeliest next ids after ``layer`` blocks, and where the token that really follows stands (rank 1 = first)."""
+    """The likeliest next ids after ``layer`` blocks, and where the id that really follows stands (rank 1 = first)."""
 
     layer: int
     ids: list[int]
@@ -30,7 +30,7 @@ class Guess:
 
 @torch.no_grad()
 def lens(model: GPT, trace: Trace, layer: int) -> Tensor:
-    """Return logits [Q, V] read from the stream after ``layer`` blocks: 0 is the embedding, ``n_layer`` the model's own.
+    """Return logits [Q, V] read from the stream after ``layer`` blocks: 0 is the embedding, ``n_layer`` the model.
 
     The final norm is applied at every layer; without it the early layers' logits have no meaningful scale.
     Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
