@@ -1,0 +1,34 @@
+"""``music-transformer corpus``: a folder of MIDI files -> shards to train on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpt_core.options import add_flags, from_args
+
+
+def add_corpus(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``corpus``."""
+    from music_transformer.corpus import CorpusConfig
+
+    parser.add_argument("source", help="a folder of MIDI files, or the name of a public corpus: maestro, pop909")
+    parser.add_argument("-o", "--out", type=Path, required=True, help="the folder to write the shards to")
+    add_flags(parser, CorpusConfig)
+
+
+def run_corpus(args: argparse.Namespace) -> int:
+    """Build the shards, then say on standard output what they hold and what was left out."""
+    from music_transformer.corpus import CorpusConfig, build_corpus
+    from music_transformer.downloads import RECIPES, fetch
+
+    folder = fetch(args.source) if args.source in RECIPES else Path(args.source)
+    record = build_corpus(folder, args.out, from_args(CorpusConfig, args), progress=sys.stderr.isatty())
+    for split, size in record["splits"].items():
+        print(f"{split}: {size['pieces']:,} pieces, {size['tokens']:,} tokens, {size['hours']:.1f} hours")
+    for row in record["duplicates"]:
+        print(f"left out {row['file']}: the same music as {row['same_as']} ({row['same_as_split']})", file=sys.stderr)
+    for row in record["failed"]:
+        print(f"left out {row['file']}: {row['error']}", file=sys.stderr)
+    return 0

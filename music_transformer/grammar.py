@@ -1,0 +1,199 @@
+"""Which event may follow: a filter for the generation loop that lets only playable piano music through.
+
+The filter keeps the state of each take and reads only the ids that are new since its last call.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from gpt_core.errors import UserError
+from gpt_core.options import check, option
+from music_transformer.vocabulary import (
+    EOS,
+    MAX_SHIFT,
+    NOTE_OFF,
+    NOTE_ON,
+    PAD,
+    STEPS_PER_SECOND,
+    TIME_SHIFT,
+    VELOCITY,
+    VOCAB_SIZE,
+)
+
+
+@dataclass(frozen=True)
+class GrammarConfig:
+    """The bounds of what may be played; all times in seconds."""
+
+    max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
+    max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
+    lowest: int = option(21, "lowest pitch that may be struck (21 is a piano's lowest A)", low=0, high=127)
+    highest: int = option(108, "highest pitch that may be struck (108 is a piano's highest C)", low=0, high=127)
+    seconds: float | None = option(None, "length of the new part; then what sounds is closed", low=0.0, high=36000.0)
+    min_seconds: float | None = option(None, "no end of the piece before; none = not before --seconds", low=0.0)
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that leave nothing to play."""
+        check(self)
+        if self.lowest > self.highest:
+            raise UserError(f"--lowest is {self.lowest} and --highest is {self.highest}; the lowest must not be above")
+
+
+class Grammar:
+    """A filter ``(ids int[B, T], logits [B, 391]) -> logits`` with what may not follow at minus infinity.
+
+    No NOTE_OFF of a silent key nor at the instant of its strike, no second NOTE_ON of a sounding key, at one instant
+    offs before ons, VELOCITY only before a NOTE_ON, no hold or rest beyond the bounds, EOS only after a new note
+    and when nothing sounds. When the asked seconds are over, what sounds is closed and EOS follows. The first
+    ``prompt_length`` ids are taken as they are,
+    however odd, and the seconds count from their end.
+    """
+
+    def __init__(self, config: GrammarConfig | None = None, *, prompt_length: int = 0) -> None:
+        self.config = config or GrammarConfig()
+        self.prompt_length = prompt_length
+        self._forget(0)
+
+    def _forget(self, takes: int) -> None:
+        self._blocked = np.ones((takes, VOCAB_SIZE), bool)
+        self._mask = torch.from_numpy(self._blocked)
+        self._takes = [_Take(self.config, row) for row in self._blocked]
+        self._seen = np.zeros((takes, 0), np.int64)
+        self._length = 0
+
+    def __call__(self, ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        """Return ``logits`` with every id that may not follow at minus infinity; UserError for another vocabulary."""
+        if logits.shape[-1] != VOCAB_SIZE:
+            raise UserError(f"the grammar knows {VOCAB_SIZE} events but the model has {logits.shape[-1]} ids")
+        self._read(ids.detach().cpu().numpy())
+        for take in self._takes:
+            take.mark()
+        return logits.masked_fill(self._mask.to(logits.device), -math.inf)
+
+    def _read(self, ids: np.ndarray) -> None:
+        """Take in the new columns; start afresh where the history is not the one known."""
+        takes, length = ids.shape
+        known = self._length
+        same = len(self._takes) == takes and length >= known and np.array_equal(ids[:, :known], self._seen[:, :known])
+        if not same:
+            self._forget(takes)
+        self._reserve(length)
+        for column in range(self._length, length):
+            if column == self.prompt_length:
+                self._start_counting()
+            for take, id in zip(self._takes, ids[:, column].tolist(), strict=True):
+                take.take(id)
+        self._seen[:, self._length : length] = ids[:, self._length :]
+        self._length = length
+        if length == self.prompt_length:
+            self._start_counting()
+
+    def _start_counting(self) -> None:
+        for take in self._takes:
+            take.start_counting()
+
+    def _reserve(self, length: int) -> None:
+        if length > self._seen.shape[1]:
+            grown = np.zeros((len(self._takes), 2 * length + 64), np.int64)
+            grown[:, : self._seen.shape[1]] = self._seen
+            self._seen = grown
+
+
+class _Take:
+    """The keyboard of one take after the ids so far, in steps; ``mark`` writes what may not follow into its row."""
+
+    def __init__(self, config: GrammarConfig, row: np.ndarray) -> None:
+        self.row = row
+        self.max_hold = round(config.max_hold * STEPS_PER_SECOND)
+        self.max_silence = round(config.max_silence * STEPS_PER_SECOND)
+        self.length = math.inf if config.seconds is None else round(config.seconds * STEPS_PER_SECOND)
+        least = config.min_seconds if config.min_seconds is not None else config.seconds or 0.0
+        self.least = min(round(least * STEPS_PER_SECOND), self.length)
+        self.no_on = np.ones(128, bool)
+        self.no_on[config.lowest : config.highest + 1] = False
+        self.unplayable = self.no_on.copy()
+        self.no_off = np.ones(128, bool)
+        self.struck: dict[int, list[int]] = {}  # pitch -> steps at which its sounding notes were struck
+        self.now = self.origin = self.silent_since = 0
+        self.ons_begun = self.after_velocity = self.ended = self.played = False
+
+    def start_counting(self) -> None:
+        """Here the prompt ends and the new part begins."""
+        self.origin, self.played = self.now, False
+
+    def take(self, id: int) -> None:
+        """Follow one id, allowed or not, the way ``decode`` does."""
+        if self.ended:
+            return
+        self.after_velocity = VELOCITY <= id < PAD
+        if id < NOTE_OFF:
+            self.struck.setdefault(id, []).append(self.now)
+            self.no_on[id] = self.ons_begun = self.played = True
+        elif id < TIME_SHIFT:
+            self._release(id - NOTE_OFF)
+        elif id < VELOCITY:
+            self._wait(id - TIME_SHIFT + 1)
+        elif id == EOS:
+            self.ended = True
+
+    def _release(self, pitch: int) -> None:
+        strikes = self.struck.get(pitch)
+        if not strikes:
+            return
+        strikes.pop(0)
+        if strikes:
+            self.no_off[pitch] = strikes[0] == self.now
+            return
+        del self.struck[pitch]
+        self.no_on[pitch] = self.unplayable[pitch]
+        self.no_off[pitch] = True
+        if not self.struck:
+            self.silent_since = self.now
+
+    def _wait(self, steps: int) -> None:
+        self.now += steps
+        self.ons_begun = False
+        for pitch in self.struck:
+            self.no_off[pitch] = False
+
+    def mark(self) -> None:
+        """Write True into the row for every id that may not follow."""
+        row = self.row
+        row[:] = True
+        left = self.length - (self.now - self.origin)
+        if self.ended or (left <= 0 and not self.struck):
+            row[EOS] = False
+        elif left <= 0:
+            self._close(self.struck)
+        elif self.after_velocity and not self.no_on.all():
+            row[NOTE_ON:NOTE_OFF] = self.no_on
+        else:
+            self._play(left)
+
+    def _play(self, left: float) -> None:
+        row = self.row
+        oldest = min((s[0] for s in self.struck.values()), default=None)
+        patience = self.silent_since + self.max_silence if oldest is None else oldest + self.max_hold
+        limit = min(patience - self.now, left, MAX_SHIFT)
+        if limit <= 0 and oldest is not None:
+            self._close({p: s for p, s in self.struck.items() if s[0] + self.max_hold <= self.now})
+            return
+        row[NOTE_ON:NOTE_OFF] = self.no_on
+        row[VELOCITY:PAD] = self.no_on.all()
+        if not self.ons_begun:
+            row[NOTE_OFF:TIME_SHIFT] = self.no_off
+        if limit > 0:
+            row[TIME_SHIFT : TIME_SHIFT + int(limit)] = False
+        row[EOS] = bool(self.struck) or not self.played or self.now - self.origin < self.least
+
+    def _close(self, struck: dict[int, list[int]]) -> None:
+        """Leave only the NOTE_OFFs of ``struck``; where all of them were struck just now, one step of waiting."""
+        for pitch, strikes in struck.items():
+            self.row[NOTE_OFF + pitch] = strikes[0] == self.now
+        if all(strikes[0] == self.now for strikes in struck.values()):
+            self.row[TIME_SHIFT] = False
