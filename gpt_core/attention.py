@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from gpt_core.cache import KVCache
@@ -21,7 +22,7 @@ from gpt_core.model import GPT
 from gpt_core.positions import relative_logits
 
 VIEWS = ("heads", "mean", "max", "rollout")
-_CHUNK = 256  # queries at a time: 2 MB per head at 2,048 keys, which stays in the cache of a CPU core
+_CHUNK = 64  # queries at a time: half a megabyte per head at 2,048 keys, which stays in the cache of a CPU core
 
 
 @dataclass(frozen=True)
@@ -111,23 +112,27 @@ def scores(
 
     ``causal=False`` lifts the mask from these scores, as BERT's attention has none; relative positions know no future.
     """
+    if not causal and trace.relative:
+        raise UserError("this model has embeddings for distances back only; it can't be shown unmasked")
+    reached = _scores(trace, layer, queries, heads, causal)
+    return F.pad(reached, (0, trace.length - reached.shape[-1]), value=float("-inf"))
+
+
+def _scores(trace: Trace, layer: int, queries: range, heads: Sequence[int] | None, causal: bool = True) -> Tensor:
+    """The scores of the keys that the last of the queries reaches: [h, n, queries.stop], or [h, n, T] unmasked."""
     _refuse_outside(trace, layer, queries, heads)
     chosen = slice(None) if heads is None else list(heads)
-    first = trace.queries.start
+    first, stop = trace.queries.start, queries.stop if causal else trace.length
     q = trace.q[layer][chosen, queries.start - first : queries.stop - first].float()  # (h, n, D)
-    out = q @ trace.k[layer][chosen].float().transpose(-1, -2)  # (h, n, T)
+    q = q / math.sqrt(trace.config.head_size)
+    out = q @ trace.k[layer][chosen, :stop].float().transpose(-1, -2)
     if trace.relative:
-        if not causal:
-            raise UserError("this model has embeddings for distances back only; it can't be shown unmasked")
-        rel = trace.relative[layer][chosen].float()
-        out[..., : queries.stop] += relative_logits(q[None], rel, queries.stop)[0]
-    out /= math.sqrt(trace.config.head_size)
-    return out.masked_fill_(_future(trace, queries), float("-inf")) if causal else out
-
-
-def _future(trace: Trace, queries: range) -> Tensor:
-    at = torch.arange(trace.length, device=trace.ids.device)
-    return (at[None, :] > at[queries.start : queries.stop, None]).to(trace.q[0].device)
+        out += relative_logits(q[None], trace.relative[layer][chosen].float(), stop)[0]
+    if causal:
+        n = len(queries)
+        future = torch.ones(n, n, dtype=torch.bool, device=q.device).triu(1)
+        out[..., queries.start :].masked_fill_(future, float("-inf"))
+    return out
 
 
 def _refuse_outside(trace: Trace, layer: int, queries: range, heads: Sequence[int] | None) -> None:
@@ -146,7 +151,14 @@ def rows(
     trace: Trace, layer: int, queries: range, heads: Sequence[int] | None = None, *, causal: bool = True
 ) -> Tensor:
     """Return the attention weights [h, n, T] of ``queries``: each row sums to 1, future keys weigh exactly 0."""
-    return scores(trace, layer, queries, heads, causal=causal).softmax(-1)
+    if not causal:
+        return scores(trace, layer, queries, heads, causal=False).softmax(-1)
+    reached = _rows(trace, layer, queries, heads)
+    return F.pad(reached, (0, trace.length - queries.stop))
+
+
+def _rows(trace: Trace, layer: int, queries: range, heads: Sequence[int] | None = None) -> Tensor:
+    return _scores(trace, layer, queries, heads).softmax(-1)
 
 
 def column(trace: Trace, layer: int, key: int, heads: Sequence[int] | None = None) -> Tensor:
@@ -158,13 +170,17 @@ def column(trace: Trace, layer: int, key: int, heads: Sequence[int] | None = Non
     h = trace.config.n_head if heads is None else len(heads)
     out = torch.zeros(h, trace.length, device=trace.q[0].device)
     for part in _chunks(range(key, trace.length)):
-        out[:, part.start : part.stop] = rows(trace, layer, part, heads)[..., key]
+        out[:, part.start : part.stop] = _rows(trace, layer, part, heads)[..., key]
     return out
 
 
 def blend(trace: Trace, layer: int, queries: range, how: str = "mean") -> Tensor:
     """Return one row [n, T] per query over all heads: their ``mean`` (sums to 1) or ``max`` (sums to 1 or more)."""
-    every = rows(trace, layer, queries)
+    return F.pad(_blend(trace, layer, queries, how), (0, trace.length - queries.stop))
+
+
+def _blend(trace: Trace, layer: int, queries: range, how: str = "mean") -> Tensor:
+    every = _rows(trace, layer, queries)
     return every.amax(0) if how == "max" else every.mean(0)
 
 
@@ -182,7 +198,7 @@ def rollout(trace: Trace, queries: range, layer: int | None = None) -> Tensor:
     for l in range(top, -1, -1):
         through = torch.zeros_like(flow)
         for part in _chunks(range(queries.stop)):
-            through += flow[:, part.start : part.stop] @ blend(trace, l, part)
+            through[:, : part.stop] += flow[:, part.start : part.stop] @ _blend(trace, l, part)
         flow = (flow + through) / 2
     return flow
 
@@ -212,10 +228,10 @@ def pack_layer(trace: Trace, layer: int, view: str = "heads", rule: EdgeRule = S
         flow = rollout(trace, everything, layer)
         each = [lambda part: flow[part.start : part.stop]]
     else:
-        each = [lambda part: blend(trace, layer, part, view)]
+        each = [lambda part: _blend(trace, layer, part, view)]
     chunks = (make(part).cpu().numpy() for make in each for part in _chunks(everything))
     return pack(chunks, len(each), trace.length, rule)
 
 
 def _row_of_head(trace: Trace, layer: int, head: int) -> Callable[[range], Tensor]:
-    return lambda part: rows(trace, layer, part, [head])[0]
+    return lambda part: _rows(trace, layer, part, [head])[0]

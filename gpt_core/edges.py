@@ -75,17 +75,21 @@ def strongest(keys: ArrayLike, weights: ArrayLike, rule: EdgeRule, total: float 
 
 def kept_mask(rows: Floats, rule: EdgeRule) -> NDArray[np.bool_]:
     """Mark the edges of many rows [N, T] at once: the same edges as :func:`strongest` row by row."""
-    weight = np.array(rows, np.float64)
+    weight = rows
     if rule.first == "hide":
-        weight[:, 0] = 0.0
+        weight = rows.copy()
+        weight[:, 0] = 0
     k = min(rule.top_k, weight.shape[1])
-    best = -np.sort(np.partition(-weight, k - 1, axis=1)[:, :k], axis=1) if k < weight.shape[1] else -np.sort(-weight)
+    best = np.sort(np.partition(weight, -k, axis=1)[:, -k:], axis=1)[:, ::-1].astype(np.float64)
     before = np.cumsum(best, axis=1) - best
-    held = (before < rule.mass * weight.sum(1, keepdims=True)) & (best >= rule.threshold) & (best > 0)
+    whole = weight.sum(1, keepdims=True, dtype=np.float64)
+    held = (before < rule.mass * whole) & (best >= rule.threshold) & (best > 0)
     count = held.sum(1, keepdims=True)
-    smallest = np.where(count > 0, np.take_along_axis(best, np.maximum(count - 1, 0), 1), np.inf)
-    above, tied = weight > smallest, weight == smallest
-    kept = above | (tied & (np.cumsum(tied, axis=1) <= count - above.sum(1, keepdims=True)))
+    smallest = np.where(count > 0, np.take_along_axis(best, np.maximum(count - 1, 0), 1), np.inf).astype(weight.dtype)
+    kept = weight >= smallest
+    if (kept.sum(1, keepdims=True) != count).any():  # ties at the border: the lower keys stay
+        above, tied = weight > smallest, weight == smallest
+        kept = above | (tied & (np.cumsum(tied, axis=1) <= count - above.sum(1, keepdims=True)))
     if rule.first == "keep":
         kept[:, 0] |= weight[:, 0] > 0
     return kept
@@ -124,16 +128,20 @@ class Packed:
 
 
 def pack(rows: Iterable[Floats], heads: int, tokens: int, rule: EdgeRule = STORED) -> Packed:
-    """Pack rows [N, tokens], handed over in chunks in the order of :class:`Packed`, weights at most 1."""
+    """Pack rows handed over in chunks [N, K], in the order of :class:`Packed`; weights are at most 1.
+
+    K may stop short of ``tokens`` where all further keys weigh 0.
+    """
     if tokens > 65_536:
         raise UserError(f"packed edges number at most 65,536 tokens and {tokens} were given; show a part of the piece")
     check(rule)
     counts, index, weight = [np.zeros(1, np.int64)], [], []
     for chunk in rows:
         kept = kept_mask(chunk, rule)
+        flat = np.flatnonzero(kept)
         counts.append(kept.sum(1))
-        index.append(np.nonzero(kept)[1].astype(np.uint16))
-        weight.append(np.rint(chunk[kept].astype(np.float64) * 65535).astype(np.uint16))
+        index.append((flat % chunk.shape[1]).astype(np.uint16))
+        weight.append(np.rint(chunk.reshape(-1)[flat].astype(np.float64) * 65535).astype(np.uint16))
     indptr = np.cumsum(np.concatenate(counts)).astype(np.uint32)
     if len(indptr) != heads * tokens + 1:
         raise ValueError(f"{heads} heads of {tokens} tokens need {heads * tokens} rows; {len(indptr) - 1} came")

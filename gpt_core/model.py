@@ -195,9 +195,24 @@ class GPT(nn.Module):
             elif name == "wte.weight" and c.embed_norm:
                 nn.init.normal_(p, std=1.0)
             elif c.zero_init and p.dim() == 2 and name.startswith("h."):
-                nn.init.uniform_(p, -((3 / c.n_embd) ** 0.5), (3 / c.n_embd) ** 0.5)
+                nn.init.uniform_(p, -(c.n_embd**-0.5), c.n_embd**-0.5)
             else:
                 nn.init.normal_(p, std=0.02)
+
+    @classmethod
+    def from_weights(cls, config: GPTConfig, weights: dict[str, Tensor]) -> GPT:
+        """Build a model around given tensors, named as in ``named_parameters``, without a second copy of them."""
+        with torch.device("meta"):
+            model = cls(config)
+        model.load_state_dict(weights, strict=False, assign=True)
+        if config.tied:
+            model.lm_head.weight = model.wte.weight
+        if config.position == "rotary":
+            model.cos, model.sin = rotary_table(config.context, config.head_size)
+        strays = [n for n, p in model.named_parameters() if p.is_meta]
+        if strays:
+            raise UserError(f"{len(strays)} weights were not given, {strays[0]} first; pass all of them")
+        return model
 
     @property
     def device(self) -> torch.device:

@@ -1,0 +1,172 @@
+"""A checkpoint is a folder: weights, config, codec and the record of the run; written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from gpt_core.codec import Codec, codec_from_dict
+from gpt_core.config import GPTConfig
+from gpt_core.errors import UserError
+from gpt_core.model import GPT
+from gpt_core.options import from_json
+
+WEIGHTS, CONFIG, CODEC, RUN, TRAINER = "model.safetensors", "config.json", "codec.json", "run.json", "trainer.pt"
+MAX_PARAMETERS = 20_000_000_000
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded checkpoint: the model in eval mode, its codec, the record of its run, and the sha256 of its weights file."""
+
+    model: GPT
+    codec: Any
+    run: dict[str, Any]
+    sha: str
+    folder: Path
+
+    @property
+    def config(self) -> GPTConfig:
+        """The model's shape."""
+        return self.model.config
+
+
+def save(
+    folder: Path | str,
+    model: GPT,
+    codec: Codec,
+    run: dict[str, Any],
+    *,
+    dtype: torch.dtype = torch.float32,
+    trainer_state: dict[str, Any] | None = None,
+) -> None:
+    """Write the checkpoint to a temporary name beside ``folder`` and swap it in; a kill leaves the old or the new one."""
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
+    try:
+        tensors = {n: p.detach().to("cpu", dtype).contiguous() for n, p in model.named_parameters()}
+        save_file(tensors, new / WEIGHTS)
+        _write_json(new / CONFIG, asdict(model.config))
+        _write_json(new / CODEC, codec.to_dict())
+        _write_json(new / RUN, run)
+        if trainer_state is not None:
+            torch.save(trainer_state, new / TRAINER)
+        new.chmod(0o755)
+        _swap(new, folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(data, f, indent=1, ensure_ascii=False)
+        f.write("\n")
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def _swap(new: Path, folder: Path) -> None:
+    old = folder.parent / f".{folder.name}.old"
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _settled(folder: Path) -> Path:
+    """Return the folder, or the previous one where a save was killed between its two renames."""
+    old = folder.parent / f".{folder.name}.old"
+    return old if not folder.exists() and old.is_dir() else folder
+
+
+def _read_json(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        data = json.loads((folder / name).read_text("utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{folder} has no {name}; a checkpoint holds {WEIGHTS}, {CONFIG}, {CODEC}, {RUN}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, OSError) as e:
+        raise UserError(f"{folder / name} can't be read as JSON ({e}); the checkpoint is damaged") from None
+    if not isinstance(data, dict):
+        raise UserError(f"{folder / name} holds a {type(data).__name__}, not an object; the checkpoint is damaged")
+    return data
+
+
+def load(folder: Path | str, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> Checkpoint:
+    """Load a checkpoint folder; nothing in it is executed, and what does not fit is refused by name."""
+    folder = _settled(Path(folder))
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a checkpoint folder; give a folder that holds {WEIGHTS} and {CONFIG}")
+    config = _config(folder)
+    with torch.device("meta"):
+        shape = {n: tuple(p.shape) for n, p in GPT(config).named_parameters()}
+    weights = _weights(folder / WEIGHTS, shape, dtype)
+    model = GPT.from_weights(config, weights)
+    codec = codec_from_dict(_read_json(folder, CODEC))
+    if codec.vocab_size != config.vocab_size:
+        raise UserError(
+            f"{folder}: the codec has {codec.vocab_size} ids but the model {config.vocab_size}; the files are mixed up"
+        )
+    run = _read_json(folder, RUN) if (folder / RUN).exists() else {}
+    return Checkpoint(model.to(device).eval(), codec, run, file_sha(folder / WEIGHTS), folder)
+
+
+def _config(folder: Path) -> GPTConfig:
+    try:
+        config = from_json(GPTConfig, _read_json(folder, CONFIG))
+    except UserError as e:
+        raise UserError(f"{folder / CONFIG}: {e}") from None
+    c = config
+    size = c.vocab_size * c.n_embd * (1 if c.tied else 2) + 12 * c.n_layer * c.n_embd**2 + c.context * c.n_embd
+    file = folder / WEIGHTS
+    have = file.stat().st_size if file.is_file() else 0
+    if size > MAX_PARAMETERS or size > have:  # even 1 byte a weight would not fit into the file
+        raise UserError(f"{folder / CONFIG} asks for about {size:,} weights but {WEIGHTS} has {have:,} bytes; refused")
+    return config
+
+
+def _weights(path: Path, shape: dict[str, tuple[int, ...]], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    try:
+        with safe_open(path, framework="pt") as f:
+            names = set(f.keys())
+            missing, strange = sorted(set(shape) - names), sorted(names - set(shape))
+            if missing or strange:
+                raise UserError(f"{path}: weights missing: {missing[:3]}, not known: {strange[:3]}; it is of another model")
+            for n, s in shape.items():
+                got = tuple(f.get_slice(n).get_shape())
+                if got != s:
+                    raise UserError(f"{path}: {n} has shape {got} but the config asks for {s}")
+            return {n: f.get_tensor(n).to(dtype) for n in shape}
+    except (SafetensorError, OSError) as e:
+        raise UserError(f"{path} can't be read ({e}); the checkpoint is damaged or incomplete") from None
+
+
+def load_trainer(folder: Path | str) -> dict[str, Any]:
+    """Read trainer.pt (tensors and plain values only) to resume from."""
+    path = _settled(Path(folder)) / TRAINER
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"{folder} has no {TRAINER}, so it can't resume; start from its weights with --init-from") from None
+    except Exception as e:
+        raise UserError(f"{path} can't be read ({type(e).__name__}); start from the weights with --init-from") from None
+
+
+def file_sha(path: Path | str) -> str:
+    """Return the sha256 of a file in hex."""
+    h = hashlib.sha256()
+    with open(path, "rb") as f:
+        while block := f.read(1 << 20):
+            h.update(block)
+    return h.hexdigest()

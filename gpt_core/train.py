@@ -1,0 +1,221 @@
+"""THE training loop: batches in, a trained checkpoint out; it resumes exactly where it stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gpt_core import checkpoint, distributed
+from gpt_core.codec import Codec
+from gpt_core.device import choose_device, fast_bf16, keep_large_blocks
+from gpt_core.errors import UserError
+from gpt_core.evaluate import Protocol, nats_per_token
+from gpt_core.model import GPT
+from gpt_core.optim import Optimizers
+from gpt_core.tokens import IGNORE, Batches, Shard, Transform
+from gpt_core.train_config import TrainConfig
+
+Log = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a run reads: a train split, a validation split, and what to do to each training row."""
+
+    train: Shard
+    validation: Shard
+    transform: Transform | None = None
+    protocol: Protocol = Protocol()
+    run: dict[str, Any] = field(default_factory=dict)
+
+
+class Trainer:
+    """One run: model, optimizers, step counter; ``train`` drives it."""
+
+    def __init__(self, model: GPT, data: Data, config: TrainConfig) -> None:
+        self.device = choose_device(config.device)
+        self.model = model.to(self.device).train()
+        self.config, self.data = config, data
+        self.optimizers = Optimizers(self.model, config)
+        self.step = 0
+        self.best = float("inf")
+        self.since_best = 0
+        self.history: list[dict[str, Any]] = []
+        self.average = {n: p.detach().clone() for n, p in model.named_parameters()} if config.ema else {}
+        self.forward: Callable[[Tensor], Tensor] = torch.compile(model) if config.compile else model
+        self.batches = Batches(
+            data.train, config.row_tokens or model.config.context, config.seed, config.crops, data.transform
+        )
+        self._check()
+
+    def _check(self) -> None:
+        c, world = self.config, distributed.world_size()
+        if c.batch_size % (world * c.accumulate):
+            raise UserError(
+                f"--batch-size is {c.batch_size} but {world} processes x {c.accumulate} accumulations share it; "
+                f"make it a multiple of {world * c.accumulate}"
+            )
+        if self.batches.context > self.model.config.context:
+            raise UserError(f"--row-tokens is {self.batches.context} but the model reads {self.model.config.context} tokens")
+        if c.crops == "stream" and len(self.data.train.ids) <= self.batches.context:
+            raise UserError(
+                f"the train split has {len(self.data.train.ids)} tokens and a row needs {self.batches.context + 1}; "
+                "add material, lower --row-tokens or use --crops pieces"
+            )
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        c = self.config
+        use = c.precision == "bf16" or (c.precision == "auto" and fast_bf16(self.device))
+        return torch.autocast(self.device.type, torch.bfloat16) if use else contextlib.nullcontext()
+
+    def one_step(self) -> dict[str, float]:
+        """Draw, forward, backward, update; returns the loss in nats per token, the gradient norm and the rate."""
+        c, world = self.config, distributed.world_size()
+        per = c.batch_size // (world * c.accumulate)
+        first = distributed.rank() * per * c.accumulate
+        if self.model.config.dropout:
+            torch.manual_seed(hash((c.seed, self.step, distributed.rank())) % 2**63)
+        micro = [
+            self.batches.rows(self.step, range(first + a * per, first + (a + 1) * per)) for a in range(c.accumulate)
+        ]
+        count = distributed.total(torch.tensor([float(sum((y != IGNORE).sum() for _, y in micro))])).clamp(min=1)
+        loss_sum = torch.zeros(1)
+        for x, y in micro:
+            with self._autocast():
+                logits = self.forward(x.to(self.device))
+            loss = F.cross_entropy(
+                logits.float().flatten(0, 1), y.to(self.device).flatten(), ignore_index=IGNORE, reduction="sum"
+            )
+            (loss / count.item()).backward()
+            loss_sum += loss.detach().cpu()
+        params = [p for p in self.model.parameters() if p.grad is not None]
+        distributed.sum_gradients(params)
+        norm = nn.utils.clip_grad_norm_(params, c.grad_clip or float("inf"))
+        share = self.optimizers.step(self.step)
+        self._update_average()
+        self.step += 1
+        mean = float(distributed.total(loss_sum) / count)
+        if mean != mean:
+            raise UserError(f"the loss is not a number at step {self.step}; lower --lr or --lr-adamw and resume")
+        return {"loss": mean, "grad_norm": float(norm), "lr_share": share}
+
+    def _update_average(self) -> None:
+        if not self.average:
+            return
+        decay = min(self.config.ema, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            for n, p in self.model.named_parameters():
+                self.average[n].lerp_(p, 1 - decay)
+
+    @contextlib.contextmanager
+    def averaged(self):  # type: ignore[no-untyped-def]
+        """Use the averaged weights (where ``ema`` is on) for the time of the block."""
+        mine = {n: p.detach().clone() for n, p in self.model.named_parameters()} if self.average else {}
+        self._copy(self.average)
+        try:
+            yield
+        finally:
+            self._copy(mine)
+
+    def _copy(self, weights: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for n, p in self.model.named_parameters():
+                if n in weights:
+                    p.copy_(weights[n])
+
+    def evaluate(self) -> float:
+        """Return validation nats per token."""
+        protocol = dataclasses.replace(self.data.protocol, limit=self.config.eval_windows)
+        with self.averaged():
+            return nats_per_token(self.model, self.data.validation, protocol)
+
+    def state(self) -> dict[str, Any]:
+        """Everything a resumed run needs besides the weights."""
+        return {
+            "optimizers": self.optimizers.state_dict(), "step": self.step, "best": self.best,
+            "since_best": self.since_best, "history": self.history, "average": self.average,
+            "weights": {n: p.detach() for n, p in self.model.named_parameters()},
+        }  # fmt: skip
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Mirror of ``state``."""
+        self.optimizers.load_state_dict(state["optimizers"])
+        self._copy(state["weights"])
+        self.average = state["average"]
+        self.step, self.best, self.since_best = state["step"], state["best"], state["since_best"]
+        self.history = state["history"]
+
+
+def train(
+    model: GPT, data: Data, config: TrainConfig, *, codec: Codec, folder: Path, resume: bool = False, log: Log = print
+) -> float:
+    """Train until max_steps (or patience) and keep ``folder`` a loadable checkpoint; returns the best validation nats.
+
+    Batches depend on (seed, step) alone and all state is saved, so stopping (Ctrl-C included) and resuming gives the run
+    that was not stopped, bit for bit on one machine.
+    """
+    keep_large_blocks()
+    with distributed.process_group(choose_device(config.device)):
+        trainer = Trainer(model, data, config)
+        if resume:
+            trainer.load_state(checkpoint.load_trainer(folder))
+        try:
+            _loop(trainer, codec, folder, log)
+        except KeyboardInterrupt:
+            log({"event": "stopped", "step": trainer.step, "folder": str(folder)})
+        _save(trainer, codec, folder)
+        return trainer.best
+
+
+def _loop(trainer: Trainer, codec: Codec, folder: Path, log: Log) -> None:
+    c = trainer.config
+    saved = lap = time.monotonic()
+    lap_step = trainer.step
+    while trainer.step < c.max_steps:
+        row: dict[str, Any] = trainer.one_step()
+        now = time.monotonic()
+        if trainer.step % c.log_every == 0:
+            speed = (trainer.step - lap_step) * c.batch_size * trainer.batches.context / (now - lap)
+            left = (c.max_steps - trainer.step) * (now - lap) / (trainer.step - lap_step)
+            lap, lap_step = now, trainer.step
+            log({"event": "step", "step": trainer.step, **row, "tokens_per_second": speed, "seconds_left": left})
+        if trainer.step % c.eval_every == 0 or trainer.step == c.max_steps:
+            if _note_evaluation(trainer, log):
+                log({"event": "early stop", "step": trainer.step, "best": trainer.best})
+                return
+            lap, lap_step = time.monotonic(), trainer.step
+        if now - saved > c.save_minutes * 60:
+            _save(trainer, codec, folder)
+            saved = time.monotonic()
+
+
+def _note_evaluation(trainer: Trainer, log: Log) -> bool:
+    nats = trainer.evaluate()
+    trainer.history.append({"step": trainer.step, "validation": nats})
+    trainer.since_best = 0 if nats < trainer.best else trainer.since_best + 1
+    trainer.best = min(nats, trainer.best)
+    log({"event": "validation", "step": trainer.step, "validation": nats, "best": trainer.best})
+    return 0 < trainer.config.patience <= trainer.since_best
+
+
+def _save(trainer: Trainer, codec: Codec, folder: Path) -> None:
+    if not distributed.is_main():
+        distributed.barrier()
+        return
+    c = trainer.config
+    run = {
+        **trainer.data.run, "step": trainer.step, "tokens_seen": trainer.step * c.batch_size * trainer.batches.context,
+        "best_validation": trainer.best, "history": trainer.history, "train_config": dataclasses.asdict(c),
+    }  # fmt: skip
+    with trainer.averaged():
+        checkpoint.save(folder, trainer.model, codec, run, trainer_state=trainer.state())
+    distributed.barrier()
