@@ -146,7 +146,7 @@ def _encode_copies(data: bytes, factors: tuple[float, ...], file: Path) -> list[
 def build_corpus(
     folder: str | Path, out: str | Path, config: CorpusConfig | None = None, *, progress: bool = False
 ) -> dict[str, Any]:
-    """Encode every MIDI file under ``folder`` into the shards ``out``; returns the record kept as ``out/corpus.json``.
+    """Encode every MIDI file under ``folder`` into the shards ``out``; returns the record kept as ``out/meta.json``.
 
     An interrupted build goes on where it stopped. Files that cannot be read are listed in the record and left out, and
     so are copies of music (also transposed or stretched) that a held-out split has too.
@@ -168,11 +168,11 @@ def build_corpus(
         "failed": [{"file": e.piece.name, "error": e.error} for e in encoded if e.error],
         "duplicates": [_duplicate(good[i].piece, good[j].piece) for i, j in sorted(copies.items())],
     }
-    record = _record(kept, left_out, config)
+    record = _record(folder.name, kept, left_out, config)
     record["splits"] = {
         split: _write_split([e for e in kept if e.piece.split == split], out, split) for split in SPLITS
     }
-    _write_json(out / "corpus.json", record)
+    _write_json(out / "meta.json", record)
     shutil.rmtree(cache)
     return record
 
@@ -191,10 +191,13 @@ def _duplicate(piece: Piece, original: Piece) -> dict[str, str]:
     return {"file": piece.name, "split": piece.split, "same_as": original.name, "same_as_split": original.split}
 
 
-def _record(kept: list[Encoded], left_out: dict[str, list[dict[str, str]]], config: CorpusConfig) -> dict[str, Any]:
+def _record(
+    source: str, kept: list[Encoded], left_out: dict[str, list[dict[str, str]]], config: CorpusConfig
+) -> dict[str, Any]:
     """What a reader of the shards wants to know; the fingerprint covers every kept piece, its split and its ids."""
     lines = "".join(f"{e.piece.split} {e.piece.name} {e.sha256}\n" for e in kept)
     return {
+        "source": source,
         "fingerprint": hashlib.sha256(lines.encode()).hexdigest(),
         "codec": EventCodec().to_dict(),
         "settings": {k: v for k, v in to_json(config).items() if k != "workers"},

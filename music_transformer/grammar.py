@@ -48,10 +48,9 @@ class Grammar:
     """A filter ``(ids int[B, T], logits [B, 391]) -> logits`` with what may not follow at minus infinity.
 
     No NOTE_OFF of a silent key nor at the instant of its strike, no second NOTE_ON of a sounding key, at one instant
-    offs before ons, VELOCITY only before a NOTE_ON, no hold or rest beyond the bounds, EOS only after a new note
-    and when nothing sounds. When the asked seconds are over, what sounds is closed and EOS follows. The first
-    ``prompt_length`` ids are taken as they are,
-    however odd, and the seconds count from their end.
+    offs before ons, VELOCITY only before a NOTE_ON, no hold or rest beyond the bounds, EOS only after a new note and
+    when nothing sounds. When the asked seconds are over, what sounds is closed and EOS follows. The first
+    ``prompt_length`` ids are taken as they are, however odd; the seconds count from their end.
     """
 
     def __init__(self, config: GrammarConfig | None = None, *, prompt_length: int = 0) -> None:
