@@ -24,7 +24,9 @@ def tracked() -> list[Path]:
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
         paths = [ROOT / name for name in listed.decode().split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
-        paths = [p for p in ROOT.rglob("*") if not any(part.startswith((".", "__py")) for part in p.relative_to(ROOT).parts)]
+        paths = [
+            p for p in ROOT.rglob("*") if not any(part.startswith((".", "__py")) for part in p.relative_to(ROOT).parts)
+        ]
     return [p for p in paths if p.is_file()]
 
 
@@ -69,13 +71,17 @@ def test_a_source_file_is_readable(path):
             assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines"
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if name(p).startswith(("gpt_core/", "music_transformer/"))], ids=name)
+@pytest.mark.parametrize(
+    "path", [p for p in SOURCES if name(p).startswith(("gpt_core/", "music_transformer/"))], ids=name
+)
 def test_public_functions_have_few_positional_parameters(path):
     """Keyword-only parameters are free: they name themselves at the call."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             count = len([a for a in node.args.posonlyargs + node.args.args if a.arg not in ("self", "cls")])
-            assert count <= MOST_PARAMETERS, f"{node.name} takes {count} positional parameters: use a settings dataclass"
+            assert count <= MOST_PARAMETERS, (
+                f"{node.name} takes {count} positional parameters: use a settings dataclass"
+            )
 
 
 def test_no_utils_module():
