@@ -21,12 +21,15 @@ def read_midi(source: str | Path | bytes) -> tuple[Score, ImportReport]:
     Raises UserError, one sentence, where the bytes are not MIDI or hold no note for the piano.
     """
     data, name = _load(source)
-    return midi_reader.read(data, name)
+    score, report = midi_reader.read(data, name)
+    if not score.notes:
+        raise UserError(f"{name} has only drums ({report.notes:,} notes on channel 10); choose a file with other notes")
+    return score, report
 
 
 def inspect_midi(source: str | Path | bytes) -> ImportReport:
-    """Only the report of ``read_midi``."""
-    return read_midi(source)[1]
+    """Only the report of ``read_midi``; a file of nothing but drums has one, too."""
+    return midi_reader.read(*_load(source))[1]
 
 
 def read_texts(source: str | Path | bytes) -> list[str]:

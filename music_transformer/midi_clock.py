@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 DEFAULT_BEAT = 500_000  # microseconds per quarter note where a file names no tempo: 120 a minute
 LONGEST_BEAT = 0xFFFFFF  # three bytes
+ASSUMED_TICKS = 480  # per beat, where the header says 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What a header's division means: ``fixed_beat`` (microseconds) where ticks are parts of a film frame."""
+
+    ticks_per_beat: int
+    fixed_beat: int | None = None
+    frame_rate: str = ""
+    assumed: bool = False
+
+
+def read_grid(division: int) -> Grid:
+    """Read the header's division. Film time (SMPTE) ignores tempo: a "beat" is then a second; 29 is 30/1.001 frames."""
+    if division < 0x8000:
+        return Grid(division or ASSUMED_TICKS, assumed=not division)
+    frames, parts = 256 - (division >> 8), division & 0xFF
+    if not parts:
+        return Grid(ASSUMED_TICKS, assumed=True)
+    if frames == 29:
+        return Grid(30 * parts, 1_001_000, "29.97")
+    return Grid(frames * parts, 1_000_000, str(frames))
 
 
 class Clock:

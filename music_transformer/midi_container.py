@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpt_core.errors import UserError
+from music_transformer.midi_clock import read_grid
 from music_transformer.midi_track import Track, scan_track
 
 LARGEST_FILE = 8 * 1024 * 1024
@@ -42,12 +43,34 @@ class Container:
     junk_between: int = 0
     junk_after: int = 0
     missing: int = 0
+    ticks_per_beat: int = 480
+    second_looks: int = 8
+    text_mode: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether every track ends where it says it does."""
+        return not self.wrong_lengths and not any(t.broken for t in self.tracks)
 
 
 def open_container(data: bytes, name: str) -> Container:
-    """Find the header and every track; raise UserError where the bytes are no MIDI file or too large."""
+    """Find the header and every track; raise UserError where the bytes are no MIDI file or too large.
+
+    A transfer in text mode puts a carriage return before every line feed; where taking them out makes a damaged
+    file whole, they are taken out.
+    """
     if len(data) > LARGEST_FILE:
         raise UserError(f"{name} is {len(data):,} bytes; MIDI files up to {LARGEST_FILE:,} bytes are read")
+    box = _open(data, name)
+    if not box.whole and b"\r\n" in data:
+        mended = _open(data.replace(b"\r\n", b"\n"), name)
+        if mended.whole:
+            mended.text_mode = True
+            return mended
+    return box
+
+
+def _open(data: bytes, name: str) -> Container:
     start = _find_header(data)
     if start < 0:
         raise UserError(f"{name} is not a MIDI file: {_what_it_is(data)}")
@@ -83,6 +106,7 @@ def _read_header(data: bytes, start: int, box: Container) -> int:
     box.kind = int.from_bytes(header[:2], "big")
     box.declared = int.from_bytes(header[2:4], "big")
     box.division = int.from_bytes(header[4:6], "big")
+    box.ticks_per_beat = read_grid(box.division).ticks_per_beat
     length = int.from_bytes(data[start + 4 : start + 8], "big")
     end = start + 8 + length
     if length >= 6 and (_is_chunk(data, end) or end == len(data)):
@@ -117,19 +141,38 @@ def _walk(data: bytes, pos: int, box: Container) -> None:
 
 
 def _take_track(data: bytes, pos: int, box: Container) -> int:
+    """Scan the track at ``pos`` and return where the next chunk should be."""
     start = pos + 8
     length = int.from_bytes(data[pos + 4 : start], "big")
     end = start + length
-    if end > len(data):
+    found = data.find(b"MTrk", start)
+    limit = found if found >= 0 else len(data)
+    if found < 0 and end > len(data):
         box.missing = end - len(data)
-    if end != len(data) and not _is_chunk(data, end):
-        found = data.find(b"MTrk", start)
-        end = found if found >= 0 else len(data)
-    track = scan_track(data[start:end])
+    if 0 <= found < end:
+        track, end = _scan_nested(data, start, end, limit, box)
+    else:
+        track = scan_track(data[start:end], box.ticks_per_beat)
+        if not _ends_well(data, end):
+            if not track.closed and track.sound:
+                track = scan_track(data[start:limit], box.ticks_per_beat)
+            end = start + track.size if track.closed else limit
     box.tracks.append(track)
     box.starts.append(start)
-    after = start + track.size
-    if track.closed and (data[after : after + 4] == b"MTrk" or (end == len(data) and after - start != length)):
-        end = after
     box.wrong_lengths += length != end - start
     return end
+
+
+def _scan_nested(data: bytes, start: int, end: int, limit: int, box: Container) -> tuple[Track, int]:
+    """Another track's mark lies at ``limit``, inside the chunk: a wrong length, or those four letters in a text."""
+    track = scan_track(data[start:limit], box.ticks_per_beat)
+    if not track.closed and _ends_well(data, end) and box.second_looks:
+        box.second_looks -= 1
+        whole = scan_track(data[start:end], box.ticks_per_beat)
+        if whole.closed and start + whole.size == end:
+            return whole, end
+    return track, limit
+
+
+def _ends_well(data: bytes, end: int) -> bool:
+    return end == len(data) or _is_chunk(data, end)

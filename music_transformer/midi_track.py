@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 LONGEST_DELTA = 0x0FFFFFFF  # four 7-bit groups: all the MIDI file format allows
+LONGEST_WAIT = 4800  # beats; a single wait beyond 40 minutes at 120 a minute is a corrupt number
+DOUBTFUL_WAIT = 16  # beats; once a track held such a number, its thread is probably lost
 _DATA_BYTES = {0xF1: 1, 0xF2: 2, 0xF3: 1}  # system common messages; all other F4-FE carry none
 _KEPT_META = frozenset({*range(0x01, 0x10), 0x51, 0x58, 0x59})
 
@@ -23,23 +25,34 @@ class Track:
     pedals: list[int] = field(default_factory=list)
     silences: list[tuple[int, int]] = field(default_factory=list)
     metas: list[tuple[int, int, bytes]] = field(default_factory=list)
-    end_tick: int = 0
     size: int = 0
+    end_tick: int = 0
+    longest: int = LONGEST_DELTA
+    doubtful: int = LONGEST_DELTA
     closed: bool = False
     broken: str = ""
+    jumps: list[int] = field(default_factory=list)
     clipped: int = 0
-    overlong: int = 0
     stray: int = 0
+    bends: int = 0
+    soft: int = 0
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing in the bytes suggests that the thread was lost."""
+        return not self.broken and not self.jumps and not self.stray
 
 
-def scan_track(chunk: bytes) -> Track:
+def scan_track(chunk: bytes, ticks_per_beat: int = 480) -> Track:
     """Read one track's bytes up to its end mark, the end of the bytes, or the first place that cannot be read.
 
     ``size`` is how many bytes were used, ``closed`` whether the end mark was met, ``broken`` why reading stopped.
-    Data bytes above 127 are clipped, a delta time longer than four bytes counts as 0, running status survives
-    meta and system events (writers rely on it), and stray system bytes are skipped.
+    Data bytes above 127 are clipped (``clipped``). A wait of more than four bytes or 4800 beats is corrupt and
+    counts as 0, and so does from then on any of more than 16 beats (``jumps`` lists where). Running status survives
+    meta and system events, because writers rely on it; stray system bytes are skipped. ``bends`` and ``soft`` (soft
+    and sostenuto pedal) are counts.
     """
-    track = Track()
+    track = Track(longest=LONGEST_WAIT * ticks_per_beat, doubtful=DOUBTFUL_WAIT * ticks_per_beat)
     try:
         _scan(chunk, track)
     except IndexError:
@@ -54,6 +67,7 @@ def _scan(chunk: bytes, track: Track) -> None:
     add_pedal_tick, add_pedal = track.pedal_ticks.append, track.pedals.append
     pos, stop = 0, len(chunk)
     tick = running = 0
+    longest = track.longest
     while pos < stop:
         delta = chunk[pos]
         pos += 1
@@ -61,8 +75,9 @@ def _scan(chunk: bytes, track: Track) -> None:
             byte = chunk[pos]
             pos += 1
             delta = (delta & 127) << 7 | byte & 127
-            if byte > 127:
-                delta, pos = _long_delta(chunk, pos, delta, track)
+            if byte > 127 or delta > longest:
+                delta, pos = _long_delta(chunk, pos, delta, byte, track)
+                longest = track.longest
             tick += delta
             track.end_tick = tick
         elif delta:
@@ -94,6 +109,8 @@ def _scan(chunk: bytes, track: Track) -> None:
             elif status > 175 and (number == 64 or number == 121):
                 add_pedal_tick(tick)
                 add_pedal((status & 15) << 1 | (number == 64 and value > 63))
+            elif status > 175 and (number == 66 or number == 67):
+                track.soft += value > 63
             elif status > 175 and (number == 120 or number == 123):
                 track.silences.append((tick, status & 15))
         elif status < 0xE0:
@@ -101,6 +118,7 @@ def _scan(chunk: bytes, track: Track) -> None:
             pos += 1
         elif status < 0xF0:
             track.clipped += chunk[pos] > 127 or chunk[pos + 1] > 127
+            track.bends += 1
             pos += 2
         else:
             pos = _system(chunk, pos, status, tick, track)
@@ -109,18 +127,18 @@ def _scan(chunk: bytes, track: Track) -> None:
     track.size = pos
 
 
-def _long_delta(chunk: bytes, pos: int, delta: int, track: Track) -> tuple[int, int]:
+def _long_delta(chunk: bytes, pos: int, delta: int, byte: int, track: Track) -> tuple[int, int]:
+    """Go on from the first two groups of a delta time; the value stays small however long the bytes run."""
     groups = 2
-    while True:
+    while byte > 127:
         byte = chunk[pos]
         pos += 1
         groups += 1
         if groups <= 4:
             delta = delta << 7 | byte & 127
-        if byte < 128:
-            break
-    if groups > 4:
-        track.overlong += 1
+    if groups > 4 or delta > track.longest:
+        track.jumps.append(track.end_tick)
+        track.longest = min(track.longest, track.doubtful)
         delta = 0
     return delta, pos
 

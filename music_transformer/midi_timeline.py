@@ -1,0 +1,185 @@
+"""Scanned tracks -> one timeline in ticks -> a Score in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from music_transformer.midi_clock import DEFAULT_BEAT, Clock, Grid
+from music_transformer.midi_notes import Notes
+from music_transformer.midi_report import Findings
+from music_transformer.midi_track import Track
+from music_transformer.score import Note, Pedal, Score, Tempo, TimeSignature
+
+DRUM_CHANNEL = 9
+LONGEST_SILENCE = 300.0  # seconds; real pieces rest for half a minute, corrupt ones for years
+SHORT_SILENCE = 2.0  # seconds that are left of a longer one
+LONGEST_RELEASE = 30.0  # seconds the pedal may outlast the last note
+_LAST_TICK = 1 << 38  # keeps ticks x microseconds within 64 bits
+
+Ticks = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Timeline:
+    """A whole file on one line of ticks, tracks merged. ``pedals`` are (tick, ``channel << 1 | down``)."""
+
+    notes: Notes
+    starts: Ticks
+    ends: Ticks
+    pedals: list[tuple[int, int]]
+    tempos: list[tuple[int, int]]
+    signatures: list[tuple[int, tuple[int, int]]]
+
+
+def in_a_row(tracks: list[Track], ticks_per_beat: int) -> int:
+    """Lay the independent sequences of a type 2 file one after the other, each from a beat on; say how many sound."""
+    offset = 0
+    for track in tracks:
+        _delay(track, offset)
+        if track.note_ticks:
+            last = track.note_ticks[-1]
+            for channel in {code >> 1 for code in track.pedals}:
+                track.pedal_ticks.append(last)
+                track.pedals.append(channel << 1)
+            offset = -(-last // ticks_per_beat) * ticks_per_beat
+    return sum(bool(t.note_ticks) for t in tracks)
+
+
+def _delay(track: Track, offset: int) -> None:
+    if not offset:
+        return
+    for ticks in (track.note_ticks, track.pedal_ticks, track.jumps):
+        ticks[:] = [t + offset for t in ticks]
+    track.silences = [(t + offset, channel) for t, channel in track.silences]
+    track.metas = [(t + offset, kind, body) for t, kind, body in track.metas]
+    track.metas.insert(0, (offset, 0x51, DEFAULT_BEAT.to_bytes(3, "big")))
+    track.end_tick += offset
+
+
+def merge(tracks: list[Track], notes: Notes, grid: Grid, found: Findings) -> Timeline:
+    """Put all tracks on one line; malformed tempo and time-signature events are counted and left out."""
+    starts = np.minimum(np.asarray(notes.starts, dtype=np.int64), _LAST_TICK)
+    ends = np.maximum(np.minimum(np.asarray(notes.ends, dtype=np.int64), _LAST_TICK), starts + 1)
+    pedals = [m for t in tracks for m in zip(t.pedal_ticks, t.pedals, strict=True)]
+    tempos = [(0, grid.fixed_beat)] if grid.fixed_beat else _tempos(tracks, found)
+    return Timeline(notes, starts, ends, _ordered(pedals), tempos, _signatures(tracks, found))
+
+
+def _ordered(events: list[tuple[int, T]]) -> list[tuple[int, T]]:
+    return sorted(((min(tick, _LAST_TICK), what) for tick, what in events), key=lambda e: e[0])
+
+
+def _tempos(tracks: list[Track], found: Findings) -> list[tuple[int, int]]:
+    tempos = []
+    for i, track in enumerate(tracks):
+        for tick, kind, body in track.metas:
+            if kind == 0x51:
+                beat = int.from_bytes(body[:3], "big") if len(body) >= 3 else 0
+                if beat:
+                    tempos.append((tick, beat))
+                    found.tempos_elsewhere += i > 0
+                else:
+                    found.bad_metas += 1
+    found.tempos_given = len(tempos)
+    return _ordered(tempos)
+
+
+def _signatures(tracks: list[Track], found: Findings) -> list[tuple[int, tuple[int, int]]]:
+    signatures = []
+    for track in tracks:
+        for tick, kind, body in track.metas:
+            if kind == 0x58:
+                if len(body) >= 2 and body[0] and body[1] <= 7:
+                    signatures.append((tick, (body[0], 1 << body[1])))
+                else:
+                    found.bad_metas += 1
+            elif kind == 0x59:
+                found.bad_metas += len(body) < 2 or not (body[0] <= 7 or body[0] >= 249) or body[1] > 1
+    return _ordered(signatures)
+
+
+def cut_silences(line: Timeline, grid: Grid, found: Findings) -> Clock:
+    """Shorten silences of more than five minutes to two seconds, on the timeline; return its clock."""
+    clock = Clock(grid.ticks_per_beat, line.tempos)
+    edges = np.unique(np.concatenate(([0], line.starts, line.ends)))
+    seconds = clock.seconds(edges)
+    rests = np.diff(seconds)
+    long = np.flatnonzero(rests > LONGEST_SILENCE)
+    found.place_breaks(clock)
+    if not long.size:
+        return clock
+    found.cuts = list(zip(seconds[long].tolist(), rests[long].tolist(), strict=True))
+    begins, stops = clock.nearest_ticks(seconds[long] + SHORT_SILENCE), edges[long + 1]
+    line.starts, line.ends = _closed_up(line.starts, begins, stops), _closed_up(line.ends, begins, stops)
+    line.pedals = _closed_up_events(line.pedals, begins, stops)
+    line.tempos = _closed_up_events(line.tempos, begins, stops)
+    line.signatures = _closed_up_events(line.signatures, begins, stops)
+    return Clock(grid.ticks_per_beat, line.tempos)
+
+
+def _closed_up(ticks: Ticks, begins: Ticks, stops: Ticks) -> Ticks:
+    """Where ticks lie once each stretch ``begins[i] .. stops[i]`` is gone."""
+    gone = np.concatenate(([0], np.cumsum(stops - begins)))
+    i = np.searchsorted(stops, ticks, side="right")
+    roof = np.append(begins, np.iinfo(np.int64).max)
+    return np.minimum(ticks, roof[i]) - gone[i]
+
+
+def _closed_up_events(events: list[tuple[int, T]], begins: Ticks, stops: Ticks) -> list[tuple[int, T]]:
+    ticks = _closed_up(np.asarray([e[0] for e in events], dtype=np.int64), begins, stops)
+    return [(tick, what) for tick, (_, what) in zip(ticks.tolist(), events, strict=True)]
+
+
+def to_score(line: Timeline, clock: Clock, found: Findings) -> Score:
+    """The timeline in seconds, drums left out."""
+    keys = np.asarray(line.notes.keys)
+    start, end = clock.seconds(line.starts), clock.seconds(line.ends)
+    order = np.lexsort((keys >> 7, end, keys & 127, start))
+    order = order[(keys >> 7)[order] != DRUM_CHANNEL]
+    columns = (keys & 127, start, end, np.asarray(line.notes.velocities), keys >> 7)
+    notes = tuple(Note(*row) for row in zip(*(c[order].tolist() for c in columns), strict=True))
+    found.end_seconds = float(end.max())
+    found.drums = len(keys) - len(notes)
+    found.channels = len(np.unique(keys >> 7))
+    pedals = _pedals(line.pedals, clock, float(end[order].max()) if notes else 0.0, found)
+    last = max([found.end_seconds, *(p.end for p in pedals)])
+    return Score(notes, pedals, _tempo_map(clock, last), _signature_map(line, clock, last), clock.ticks_per_beat)
+
+
+def _seconds(clock: Clock, events: Sequence[tuple[int, T]]) -> list[float]:
+    return clock.seconds([e[0] for e in events]).tolist() if events else []
+
+
+def _pedals(moves: list[tuple[int, int]], clock: Clock, last: float, found: Findings) -> tuple[Pedal, ...]:
+    down: dict[int, float] = {}
+    pedals = []
+    for time, (_, code) in zip(_seconds(clock, moves), moves, strict=True):
+        channel = code >> 1
+        if code & 1:
+            down.setdefault(channel, time)
+        elif channel in down:
+            pedals.append(Pedal(down.pop(channel), min(time, last + LONGEST_RELEASE), channel))
+    found.pedal_left_down = any(since < last and channel != DRUM_CHANNEL for channel, since in down.items())
+    pedals += [Pedal(since, last, channel) for channel, since in down.items()]
+    kept = [p for p in pedals if p.start < p.end and p.channel != DRUM_CHANNEL]
+    return tuple(sorted(kept, key=lambda p: (p.start, p.channel)))
+
+
+def _tempo_map(clock: Clock, last: float) -> tuple[Tempo, ...]:
+    times = clock.seconds(clock.ticks).tolist()
+    return tuple(Tempo(t, 60e6 / beat) for t, beat in zip(times, clock.beats, strict=True) if t <= last)
+
+
+def _signature_map(line: Timeline, clock: Clock, last: float) -> tuple[TimeSignature, ...]:
+    changes: list[tuple[int, tuple[int, int]]] = []
+    for tick, signature in dict(line.signatures).items():
+        if not changes or changes[-1][1] != signature:
+            changes.append((tick, signature))
+    times = _seconds(clock, changes)
+    return tuple(TimeSignature(t, n, d) for t, (_, (n, d)) in zip(times, changes, strict=True) if t <= last)
