@@ -52,9 +52,7 @@ def specs(settings: type) -> list[OptionSpec]:
         kind, optional = _plain(hints[f.name])
         m = f.metadata
         flag = "--" + f.name.replace("_", "-")
-        out.append(
-            OptionSpec(f.name, kind, f.default, m["help"], m["low"], m["high"], m["choices"], flag, optional)
-        )
+        out.append(OptionSpec(f.name, kind, f.default, m["help"], m["low"], m["high"], m["choices"], flag, optional))
     return out
 
 
@@ -109,14 +107,20 @@ def check(settings: Any) -> None:
             if not s.optional:
                 raise UserError(f"{s.flag} needs a value")
             continue
+        _check_type(s, value)
         if s.choices and value not in s.choices:
             raise UserError(f"{s.flag} is {value!r}; choose one of {', '.join(s.choices)}")
-        if s.type in (int, float) and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise UserError(f"{s.flag} is {value!r}; give a number")
         if s.type in (int, float) and value != value:
             raise UserError(f"{s.flag} is not a number; give one{_range_text(s)}")
         if (s.low is not None and value < s.low) or (s.high is not None and value > s.high):
             raise UserError(f"{s.flag} is {value}; it must be{_range_text(s).replace(';', '')}")
+
+
+def _check_type(s: OptionSpec, value: Any) -> None:
+    fits = {int: int, float: int | float}.get(s.type, s.type)
+    if not isinstance(value, fits) or (isinstance(value, bool) and s.type is not bool):
+        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}[s.type]
+        raise UserError(f"{s.flag} is {value!r}; give {wanted}")
 
 
 def to_json(settings: Any) -> dict[str, Any]:
@@ -129,7 +133,9 @@ def from_json(settings: type[S], data: dict[str, Any]) -> S:
     known = {f.name for f in dataclasses.fields(settings)}  # type: ignore[arg-type]
     strange = sorted(set(data) - known)
     if strange:
-        raise UserError(f"{settings.__name__} does not know {', '.join(strange)}; this file may come from a newer version")
+        raise UserError(
+            f"{settings.__name__} does not know {', '.join(strange)}; this file may come from a newer version"
+        )
     made = settings(**data)
     check(made)
     return made
