@@ -1,4 +1,4 @@
-"""The house's floors: imports point down, also inside functions, without cycles; heavy libraries stay where they belong."""
+"""The floors of the house: imports point down, also inside functions, no cycles; heavy libraries stay in their rooms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ FLOORS: list[list[str]] = [
     ["core.errors", "music.score"],
     ["core.options", "core.codec", "core.device", "core.distributed", "core.positions"],
     ["music.midi music.midi_*", "music.vocabulary", "music.pedals", "music.augment", "music.receipts", "music.samples"],
-    ["core.config", "core.train_config", "core.sampling", "core.tokens", "core.edges", "text.metrics", "text.bpe"],
+    [
+        "core.config",
+        "core.progress",
+        "core.train_config",
+        "core.sampling",
+        "core.tokens",
+        "core.edges",
+        "text.metrics",
+        "text.bpe",
+    ],
     [
         "core.cache",
         "core.optim",
@@ -34,7 +43,16 @@ FLOORS: list[list[str]] = [
     ["core.native*", "core.attention", "core.checkpoint", "music.sample_bank"],
     ["core.generate", "core.evaluate", "core.lens", "text.gpt2*"],
     ["core.train"],
-    ["text.complete", "text.explore*", "text.corpus", "text.tasks*", "music.compose*", "music.duet", "music.arcs"],
+    [
+        "music.training",
+        "text.complete",
+        "text.explore*",
+        "text.corpus",
+        "text.tasks*",
+        "music.compose*",
+        "music.duet",
+        "music.arcs",
+    ],
     ["music.cli_*", "text.cli_*", "music.web.session", "music.web.routes"],
     ["music.cli", "text.cli", "music.web.*_tab"],
     ["music.__main__", "text.__main__", "music.web", "music.web.*", "app"],
@@ -53,7 +71,7 @@ MODULES = _modules()
 
 
 def imports_of(source: str, name: str, is_package: bool = False) -> set[str]:
-    """Every module a source imports, wherever the statement stands; ``from a import b`` gives a.b if that is a module."""
+    """Every module a source imports, wherever the statement stands; ``from a import b`` gives a.b if that is one."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -149,13 +167,13 @@ def run(code: str) -> str:
 
 
 # What --help needs: the packages, every command module, every module of settings.
+_USES_TORCH = ("gpt_core.sampling", "music_transformer.grammar")  # their settings are read once a model is loaded
 LIGHT = [
     m
     for m, path in MODULES.items()
     if m in (*PACKAGES, "gpt_core.errors", "gpt_core.codec", "gpt_core.options", "music_transformer.midi")
     or m.split(".")[-1].startswith("cli")
-    or "import option" in path.read_text(encoding="utf-8")
-    and m not in ("gpt_core.sampling", "music_transformer.grammar")
+    or ("import option" in path.read_text(encoding="utf-8") and m not in _USES_TORCH)
 ]
 
 

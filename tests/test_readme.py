@@ -1,7 +1,7 @@
 """The README's commands and snippets run as printed.
 
-Blocks marked ``sh`` or ``python`` run here, each in an empty folder with a copy of data/; after the word ``slow`` they run
-among the slow tests. Blocks marked otherwise (``shell``, ``bat``) are for reading only.
+Blocks marked ``sh`` or ``python`` run here, each in an empty folder with a copy of data/; with the word ``slow`` they
+run among the slow tests. Blocks marked otherwise (``shell``, ``bat``) are for reading only.
 """
 
 from __future__ import annotations

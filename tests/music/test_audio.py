@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 import wave
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from gpt_core.errors import UserError
 from music_transformer.audio import PEAK, SAMPLE_RATE, render, render_wav, sound_line
 from music_transformer.score import Note, Pedal, Tempo, make_score
-from music_transformer.soundfonts import RenderSettings
+from music_transformer.soundfonts import RenderSettings, find_soundfonts
 
 
 def level(sound: np.ndarray, start: float, end: float) -> float:
@@ -104,3 +106,44 @@ def test_mistakes_are_told_in_one_sentence(tmp_path):
 def test_the_sound_line_never_raises(tmp_path):
     assert sound_line().startswith("sound: ")
     assert "is not there" in sound_line(RenderSettings(soundfont=str(tmp_path / "missing.sf2")))
+
+
+class Synth:
+    """Stands in for FluidSynth's binding: writes down what it is told, and hums while a key is down."""
+
+    def __init__(self, **settings):
+        self.log, self.now, self.down = [], 0, set()
+        Synth.last = self
+
+    def __getattr__(self, name):
+        return lambda *args: self.log.append((round(self.now / SAMPLE_RATE, 3), name, *args))
+
+    def sfload(self, path):
+        return 5
+
+    def get_samples(self, count):
+        ons = [e for e in self.log if e[1] == "noteon"]
+        self.now += count
+        return np.full(2 * count, 1000 if ons else 0, np.int16)
+
+
+def test_fluidsynth_is_told_every_event_at_its_time(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fluidsynth", types.SimpleNamespace(Synth=Synth))
+    monkeypatch.setattr(
+        "music_transformer.soundfonts._AVAILABLE", {"fluidsynth": lambda: True, "midirenderer": lambda: 0}
+    )
+    font = str(find_soundfonts()[-1])
+    score = make_score([Note(60, 0.5, 1.0, 80), Note(60, 1.0, 2.0, 70)], [Pedal(1.0, 1.5)])
+    sound = render(score, RenderSettings(soundfont=font, ring_seconds=1.0))
+    assert len(sound) == 3.0 * SAMPLE_RATE
+    assert Synth.last.log == [
+        (0.0, "program_select", 0, 5, 0, 0),
+        (0.5, "noteon", 0, 60, 80),
+        (1.0, "noteoff", 0, 60),
+        (1.0, "cc", 0, 64, 127),
+        (1.0, "noteon", 0, 60, 70),
+        (1.5, "cc", 0, 64, 0),
+        (2.0, "noteoff", 0, 60),
+        (3.0, "delete"),
+    ]
+    assert not sound[: SAMPLE_RATE // 2].any() and sound[SAMPLE_RATE // 2 + 10 :].all()

@@ -62,3 +62,10 @@ def test_a_damaged_cache_is_made_again(cache):
     file.write_bytes(first.wav[:1000])
     bank_module._bank.cache_clear()
     assert sample_bank() == first
+
+
+@pytest.mark.parametrize(("hertz", "lowest", "highest"), [(1_000, 0.97, 1.03), (8_000, 0.9, 1.05), (16_000, 0.0, 0.01)])
+def test_halving_the_rate_keeps_what_fits_and_drops_what_would_fold(hertz, lowest, highest):
+    tone = np.sin(2 * np.pi * hertz * np.arange(48_000) / 48_000).astype(np.float32)
+    halved = bank_module._halve(tone)[1000:-1000]
+    assert lowest <= np.sqrt(np.mean(halved**2)) / np.sqrt(0.5) <= highest
