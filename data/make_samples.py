@@ -1,8 +1,9 @@
-"""Rebuild the sample MIDI files, byte for byte: python data/make_samples.py."""
+"""Rebuild the sample MIDI files, byte for byte, and their fingerprints in README.md: python data/make_samples.py."""
 
 from __future__ import annotations
 
-import sys
+import hashlib
+import re
 from pathlib import Path
 
 import bach_prelude_c
@@ -27,12 +28,17 @@ def build() -> dict[str, bytes]:
     return {name: write_midi(score(), texts=[TITLES[name]]) for name, score in PIECES.items()}
 
 
-def main(folders: list[Path]) -> None:
-    """Write every sample into each folder."""
+def main() -> None:
+    """Write every sample into data/ and into the package, and its SHA-256 into data/README.md."""
+    readme = HERE / "README.md"
+    text = readme.read_text(encoding="utf-8")
     for name, midi in build().items():
-        for folder in folders:
+        for folder in (HERE, HERE.parent / "music_transformer" / "samples"):
             (folder / f"{name}.mid").write_bytes(midi)
+        fingerprint = hashlib.sha256(midi).hexdigest()
+        text = re.sub(rf"(`{name}\.mid` .*`)[0-9a-f]{{64}}`", rf"\g<1>{fingerprint}`", text)
+    readme.write_text(text, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    main([Path(a) for a in sys.argv[1:]] or [HERE, HERE.parent / "music_transformer" / "samples"])
+    main()
