@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from gpt_core.errors import UserError
 from gpt_core.options import check, option
@@ -24,6 +24,9 @@ from music_transformer.vocabulary import (
     VELOCITY,
     VOCAB_SIZE,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -59,48 +62,55 @@ class Grammar:
         self._forget(0)
 
     def _forget(self, takes: int) -> None:
+        import torch  # late: the settings above are read for --help too
+
         self._blocked = np.ones((takes, VOCAB_SIZE), bool)
         self._mask = torch.from_numpy(self._blocked)
         self._takes = [_Take(self.config, row) for row in self._blocked]
         self._seen = np.zeros((takes, 0), np.int64)
-        self._length = 0
+        self._length = self._address = 0
+        self._last: list[int] = []
 
     def __call__(self, ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         """Return ``logits`` with every id that may not follow at minus infinity; UserError for another vocabulary."""
         if logits.shape[-1] != VOCAB_SIZE:
             raise UserError(f"the grammar knows {VOCAB_SIZE} events but the model has {logits.shape[-1]} ids")
-        self._read(ids.detach().cpu().numpy())
+        if not self._read_one(ids):
+            self._read(ids.cpu().numpy())
+            self._address = ids.data_ptr()
         for take in self._takes:
             take.mark()
-        return logits.masked_fill(self._mask.to(logits.device), -math.inf)
+        mask = self._mask if logits.is_cpu else self._mask.to(logits.device)
+        return logits.masked_fill(mask, -math.inf)
+
+    def _read_one(self, ids: torch.Tensor) -> bool:
+        """Take in one new column the quick way; False unless the ids are the known ones in place, and one more."""
+        if ids.shape[1] != self._length + 1 or self._length == 0 or ids.data_ptr() != self._address:
+            return False
+        pairs = ids[:, -2:].tolist()
+        if [before for before, _ in pairs] != self._last:
+            return False
+        self._advance([new for _, new in pairs])
+        return True
 
     def _read(self, ids: np.ndarray) -> None:
         """Take in the new columns; start afresh where the history is not the one known."""
         takes, length = ids.shape
         known = self._length
-        same = len(self._takes) == takes and length >= known and np.array_equal(ids[:, :known], self._seen[:, :known])
-        if not same:
+        if takes != len(self._takes) or length < known or (ids[:, :known] != self._seen[:, :known]).any():
             self._forget(takes)
-        self._reserve(length)
         for column in range(self._length, length):
-            if column == self.prompt_length:
-                self._start_counting()
-            for take, id in zip(self._takes, ids[:, column].tolist(), strict=True):
-                take.take(id)
-        self._seen[:, self._length : length] = ids[:, self._length :]
-        self._length = length
-        if length == self.prompt_length:
-            self._start_counting()
+            self._advance(ids[:, column].tolist())
 
-    def _start_counting(self) -> None:
-        for take in self._takes:
-            take.start_counting()
-
-    def _reserve(self, length: int) -> None:
-        if length > self._seen.shape[1]:
-            grown = np.zeros((len(self._takes), 2 * length + 64), np.int64)
-            grown[:, : self._seen.shape[1]] = self._seen
-            self._seen = grown
+    def _advance(self, column: list[int]) -> None:
+        if self._length == self._seen.shape[1]:
+            self._seen = np.concatenate((self._seen, np.zeros((len(column), self._length + 64), np.int64)), axis=1)
+        self._seen[:, self._length] = self._last = column
+        self._length += 1
+        for take, id in zip(self._takes, column, strict=True):
+            take.take(id)
+            if self._length == self.prompt_length:
+                take.start_counting()
 
 
 class _Take:
@@ -115,9 +125,11 @@ class _Take:
         self.least = min(round(least * STEPS_PER_SECOND), self.length)
         self.no_on = np.ones(128, bool)
         self.no_on[config.lowest : config.highest + 1] = False
+        self.keys = config.highest - config.lowest + 1
         self.unplayable = self.no_on.copy()
         self.no_off = np.ones(128, bool)
         self.struck: dict[int, list[int]] = {}  # pitch -> steps at which its sounding notes were struck
+        self.oldest = 0  # the earliest of them, while anything sounds
         self.now = self.origin = self.silent_since = 0
         self.ons_begun = self.after_velocity = self.ended = self.played = False
 
@@ -131,8 +143,7 @@ class _Take:
             return
         self.after_velocity = VELOCITY <= id < PAD
         if id < NOTE_OFF:
-            self.struck.setdefault(id, []).append(self.now)
-            self.no_on[id] = self.ons_begun = self.played = True
+            self._strike(id)
         elif id < TIME_SHIFT:
             self._release(id - NOTE_OFF)
         elif id < VELOCITY:
@@ -140,19 +151,27 @@ class _Take:
         elif id == EOS:
             self.ended = True
 
+    def _strike(self, pitch: int) -> None:
+        if not self.struck:
+            self.oldest = self.now
+        self.struck.setdefault(pitch, []).append(self.now)
+        self.no_on[pitch] = self.ons_begun = self.played = True
+
     def _release(self, pitch: int) -> None:
         strikes = self.struck.get(pitch)
         if not strikes:
             return
-        strikes.pop(0)
+        first = strikes.pop(0)
         if strikes:
             self.no_off[pitch] = strikes[0] == self.now
-            return
-        del self.struck[pitch]
-        self.no_on[pitch] = self.unplayable[pitch]
-        self.no_off[pitch] = True
+        else:
+            del self.struck[pitch]
+            self.no_on[pitch] = self.unplayable[pitch]
+            self.no_off[pitch] = True
         if not self.struck:
             self.silent_since = self.now
+        elif first == self.oldest:
+            self.oldest = min(s[0] for s in self.struck.values())
 
     def _wait(self, steps: int) -> None:
         self.now += steps
@@ -169,21 +188,23 @@ class _Take:
             row[EOS] = False
         elif left <= 0:
             self._close(self.struck)
-        elif self.after_velocity and not self.no_on.all():
+        elif self.after_velocity and not self._keyboard_is_full():
             row[NOTE_ON:NOTE_OFF] = self.no_on
         else:
             self._play(left)
 
+    def _keyboard_is_full(self) -> bool:
+        return len(self.struck) >= self.keys and bool(self.no_on.all())
+
     def _play(self, left: float) -> None:
         row = self.row
-        oldest = min((s[0] for s in self.struck.values()), default=None)
-        patience = self.silent_since + self.max_silence if oldest is None else oldest + self.max_hold
+        patience = self.oldest + self.max_hold if self.struck else self.silent_since + self.max_silence
         limit = min(patience - self.now, left, MAX_SHIFT)
-        if limit <= 0 and oldest is not None:
+        if limit <= 0 and self.struck:
             self._close({p: s for p, s in self.struck.items() if s[0] + self.max_hold <= self.now})
             return
         row[NOTE_ON:NOTE_OFF] = self.no_on
-        row[VELOCITY:PAD] = self.no_on.all()
+        row[VELOCITY:PAD] = self._keyboard_is_full()
         if not self.ons_begun:
             row[NOTE_OFF:TIME_SHIFT] = self.no_off
         if limit > 0:
