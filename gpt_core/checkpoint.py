@@ -78,8 +78,8 @@ def _write_json(path: Path, data: dict[str, Any]) -> None:
 
 def _swap(new: Path, folder: Path) -> None:
     old = folder.parent / f".{folder.name}.old"
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
+    if folder.exists():  # otherwise a killed save left ``old`` as the only copy: keep it until the new one has its name
+        shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
     new.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
@@ -113,7 +113,7 @@ def load(folder: Path | str, device: torch.device | str = "cpu", dtype: torch.dt
         shape = {n: tuple(p.shape) for n, p in GPT(config).named_parameters()}
     weights = _weights(folder / WEIGHTS, shape, dtype)
     model = GPT.from_weights(config, weights)
-    codec = codec_from_dict(_read_json(folder, CODEC))
+    codec = _codec(folder)
     if codec.vocab_size != config.vocab_size:
         raise UserError(
             f"{folder}: the codec has {codec.vocab_size} ids but the model {config.vocab_size}; the files are mixed up"
@@ -136,13 +136,27 @@ def _config(folder: Path) -> GPTConfig:
     return config
 
 
+def _codec(folder: Path) -> Codec:
+    data = _read_json(folder, CODEC)
+    try:
+        return codec_from_dict(data)
+    except UserError as e:
+        raise UserError(f"{folder / CODEC}: {e}") from None
+    except (LookupError, TypeError, ValueError, AttributeError) as e:
+        raise UserError(
+            f"{folder / CODEC} is no whole codec ({type(e).__name__}: {e}); the checkpoint is damaged"
+        ) from None
+
+
 def _weights(path: Path, shape: dict[str, tuple[int, ...]], dtype: torch.dtype) -> dict[str, torch.Tensor]:
     try:
         with safe_open(path, framework="pt") as f:
             names = set(f.keys())
             missing, strange = sorted(set(shape) - names), sorted(names - set(shape))
             if missing or strange:
-                raise UserError(f"{path}: weights missing: {missing[:3]}, not known: {strange[:3]}; it is of another model")
+                raise UserError(
+                    f"{path}: weights missing: {missing[:3]}, not known: {strange[:3]}; it is of another model"
+                )
             for n, s in shape.items():
                 got = tuple(f.get_slice(n).get_shape())
                 if got != s:
@@ -158,7 +172,9 @@ def load_trainer(folder: Path | str) -> dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise UserError(f"{folder} has no {TRAINER}, so it can't resume; start from its weights with --init-from") from None
+        raise UserError(
+            f"{folder} has no {TRAINER}, so it can't resume; start from its weights with --init-from"
+        ) from None
     except Exception as e:
         raise UserError(f"{path} can't be read ({type(e).__name__}); start from the weights with --init-from") from None
 

@@ -53,7 +53,7 @@ class Codec(Protocol):
 def codec_from_dict(data: dict[str, Any]) -> Codec:
     """Rebuild the codec that wrote ``data``; unknown kinds are refused by name."""
     kind = data.get("kind")
-    if kind not in CODEC_KINDS:
+    if not isinstance(kind, str) or kind not in CODEC_KINDS:
         raise UserError(f"codec kind {kind!r} is unknown; this version reads {', '.join(sorted(CODEC_KINDS))}")
     module, _, name = CODEC_KINDS[kind].partition(":")
     return getattr(importlib.import_module(module), name).from_dict(data)

@@ -70,3 +70,26 @@ class Largest(TorchDispatchMode):
             if isinstance(x, torch.Tensor):
                 self.numel = max(self.numel, x.untyped_storage().nbytes() // x.element_size())
         return out
+
+
+class ToyCodec:
+    """Numbers are ids; stands in for the music and text codecs, which the core does not know."""
+
+    kind = "toy"
+
+    def __init__(self, size: int = 61) -> None:
+        self.vocab_size = size
+        self.special_ids: dict[str, int] = {}
+
+    def encode(self, material: list[int]) -> list[int]:
+        return list(material)
+
+    def decode(self, ids: list[int]) -> list[int]:
+        return list(ids)
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "size": self.vocab_size}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, object]) -> ToyCodec:
+        return cls(int(data["size"]))  # type: ignore[call-overload]
