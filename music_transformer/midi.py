@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpt_core.errors import UserError
 from music_transformer import midi_reader, midi_writer
+from music_transformer.midi_container import LARGEST_FILE
 from music_transformer.midi_report import ImportReport
 from music_transformer.score import Score
 
@@ -51,13 +52,18 @@ def write_midi(score: Score, path: str | Path | None = None, *, texts: Iterable[
 
 
 def _load(source: str | Path | bytes) -> tuple[bytes, str]:
+    """The bytes, no more than is certain to be refused, and the name for messages."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "this file"
     path = Path(source)
+    name = "".join(c if c.isprintable() else "?" for c in path.name)
     try:
-        return path.read_bytes(), path.name
+        if path.exists() and not path.is_file():
+            raise UserError(f"{name or path} is not a file; give a MIDI file")
+        with path.open("rb") as file:
+            return file.read(LARGEST_FILE + 1), name
     except (OSError, ValueError) as error:
-        raise UserError(f"{source} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UserError(f"{name or path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _store(path: Path, data: bytes) -> None:

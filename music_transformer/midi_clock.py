@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 DEFAULT_BEAT = 500_000  # microseconds per quarter note where a file names no tempo: 120 a minute
 LONGEST_BEAT = 0xFFFFFF  # three bytes
+LAST_TICK = 1 << 38  # keeps ticks x microseconds within 64 bits
 ASSUMED_TICKS = 480  # per beat, where the header says 0
 
 

@@ -8,7 +8,8 @@ from gpt_core.errors import UserError
 from music_transformer.midi_clock import read_grid
 from music_transformer.midi_track import Track, scan_track
 
-LARGEST_FILE = 8 * 1024 * 1024
+LARGEST_FILE = 4 * 1024 * 1024
+MOST_TRACKS = 0xFFFF  # the header counts them in two bytes
 _FORMS = (
     (b"PK\x03\x04", "a zip archive; unpack it first"),
     (b"\x1f\x8b", "a gzip archive; unpack it first"),
@@ -44,7 +45,7 @@ class Container:
     junk_after: int = 0
     missing: int = 0
     ticks_per_beat: int = 480
-    second_looks: int = 8
+    second_looks: int = 2
     text_mode: bool = False
 
     @property
@@ -60,7 +61,7 @@ def open_container(data: bytes, name: str) -> Container:
     file whole, they are taken out.
     """
     if len(data) > LARGEST_FILE:
-        raise UserError(f"{name} is {len(data):,} bytes; MIDI files up to {LARGEST_FILE:,} bytes are read")
+        raise UserError(f"{name} is larger than {LARGEST_FILE >> 20} MB, which is the most a MIDI file may have here")
     box = _open(data, name)
     if not box.whole and b"\r\n" in data:
         mended = _open(data.replace(b"\r\n", b"\n"), name)
@@ -126,6 +127,9 @@ def _is_chunk(data: bytes, pos: int) -> bool:
 def _walk(data: bytes, pos: int, box: Container) -> None:
     size = len(data)
     while pos < size:
+        if len(box.tracks) == MOST_TRACKS:
+            box.junk_after = size - pos
+            return
         if data[pos : pos + 4] == b"MTrk":
             pos = _take_track(data, pos, box)
         elif _is_chunk(data, pos):

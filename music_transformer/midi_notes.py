@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -32,14 +33,17 @@ def pair_tracks(tracks: list[Track], ticks_per_beat: int, name: str) -> Notes:
     with the last event of the file, after 8 beats at the latest. A note of no length gets one tick.
     """
     notes = Notes()
+    pedals = 0
     last = max((t.note_ticks[-1] for t in tracks if t.note_ticks), default=0)
     for track in tracks:
         first = len(notes.starts)
         stuck = _pair(track, notes)
         if stuck:
             _end_stuck(track, notes, first, stuck, last, ticks_per_beat)
-        if len(notes.starts) > MOST_NOTES:
-            raise UserError(f"{name} has more than {MOST_NOTES:,} notes; split it and try a part")
+        pedals += len(track.pedals)
+        if len(notes.starts) > MOST_NOTES or pedals > MOST_NOTES:
+            thing = "notes" if len(notes.starts) > MOST_NOTES else "pedal events"
+            raise UserError(f"{name} has more than {MOST_NOTES:,} {thing}; split it and try a part")
     return notes
 
 
@@ -83,8 +87,12 @@ def _end_stuck(track: Track, notes: Notes, first: int, stuck: set[int], last: in
             if code & 127:
                 sounding[key] = i
         i += bool(code & 127)
+    hushes: dict[int, list[int]] = {}
+    for tick, channel in track.silences:
+        hushes.setdefault(channel, []).append(tick)
     for key, j in sounding.items():
         start = notes.starts[j]
-        hush = next((t for t, channel in track.silences if t > start and channel == key >> 7), last)
-        end = min(hush, start + LONGEST_RING * ticks_per_beat)
+        hush = hushes.get(key >> 7, [])
+        after = bisect_right(hush, start)
+        end = min(hush[after] if after < len(hush) else last, start + LONGEST_RING * ticks_per_beat)
         notes.ends[j] = end if end > start else start + max(1, ticks_per_beat // 4)

@@ -10,6 +10,8 @@ from music_transformer.midi_report import Findings, ImportReport, make_report
 from music_transformer.midi_timeline import cut_silences, in_a_row, merge, to_score
 from music_transformer.score import Score
 
+LONGEST_PIECE = 12 * 3600.0  # seconds
+
 
 def read(data: bytes, name: str) -> tuple[Score, ImportReport]:
     """Read the bytes of a MIDI file; ``name`` is for messages. The Score is empty where all notes are drums."""
@@ -24,6 +26,9 @@ def read(data: bytes, name: str) -> tuple[Score, ImportReport]:
     line = merge(box.tracks, notes, grid, found)
     clock = cut_silences(line, grid, found)
     score = to_score(line, clock, found)
+    if found.end_seconds > LONGEST_PIECE:
+        hours = found.end_seconds / 3600
+        raise UserError(f"{name} lasts {hours:,.0f} hours; pieces up to {LONGEST_PIECE / 3600:.0f} hours are read")
     return score, make_report(found, notes, score)
 
 

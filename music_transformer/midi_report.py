@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from music_transformer.midi_clock import Clock, Grid
+from music_transformer.midi_clock import LAST_TICK, Clock, Grid
 from music_transformer.midi_container import Container
 from music_transformer.midi_notes import Notes
 from music_transformer.score import Score
@@ -55,20 +55,28 @@ class Findings:
     tempos_elsewhere: int = 0
     bad_metas: int = 0
     cuts: list[tuple[float, float]] = field(default_factory=list)
-    breaks: list[tuple[int, float, int, str]] = field(default_factory=list)
-    jumps: list[tuple[int, float]] = field(default_factory=list)
+    breaks: list[str] = field(default_factory=list)
+    jumps: list[str] = field(default_factory=list)
     pedal_left_down: bool = False
     drums: int = 0
     channels: int = 0
     end_seconds: float = 0.0
 
-    def place_breaks(self, clock: Clock) -> None:
-        """Note where, in seconds, tracks break off or jump."""
+    def place_damage(self, clock: Clock) -> None:
+        """Put into words where, in seconds, tracks jump or break off."""
         for i, (track, start) in enumerate(zip(self.box.tracks, self.box.starts, strict=True), 1):
-            if track.broken:
-                self.breaks.append((i, _second(clock, track.end_tick), start + track.size, track.broken))
             last = track.note_ticks[-1] if track.note_ticks else -1
-            self.jumps += [(i, _second(clock, tick)) for tick in track.jumps if tick < last]
+            jumps = [tick for tick in track.jumps if tick < last]
+            if jumps:
+                at = _place(clock, jumps[0]) if len(self.jumps) < _SHOWN else ""
+                waits = _count(len(jumps), "corrupt wait")
+                self.jumps.append(
+                    f"{waits} dropped in track {i} from {at} on; the notes that follow there may be wrong"
+                )
+            if track.broken:
+                at = _place(clock, track.end_tick) if len(self.breaks) < _SHOWN else ""
+                byte = start + track.size
+                self.breaks.append(f"track {i} cannot be read beyond {at} (byte {byte:,}); what follows in it is lost")
 
     def contents(self) -> str:
         """What there is in a file without notes, for the message that refuses it."""
@@ -95,8 +103,8 @@ def clock_text(seconds: float) -> str:
     return f"{hours:,}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
-def _second(clock: Clock, tick: int) -> float:
-    return float(clock.seconds([min(tick, 1 << 38)])[0])
+def _place(clock: Clock, tick: int) -> str:
+    return clock_text(float(clock.seconds([min(tick, LAST_TICK)])[0]))
 
 
 def _count(number: int, thing: str) -> str:
@@ -184,18 +192,13 @@ def _repairs(found: Findings, notes: Notes) -> Iterator[str]:
     if found.pedal_left_down:
         yield "The sustain pedal is never released; it goes up with the last note."
     yield from _some([f"a silence of {clock_text(s)} at {clock_text(t)} cut to 2 seconds" for t, s in found.cuts])
-    yield from _some([f"a corrupt wait in track {i} at {clock_text(t)} dropped" for i, t in found.jumps])
+    yield from _some(found.jumps)
 
 
 def _losses(found: Findings) -> Iterator[str]:
     if found.box.missing:
         yield f"The file is cut short: {_count(found.box.missing, 'byte')} are missing at its end."
-    yield from _some(
-        [
-            f"track {i} cannot be read beyond {clock_text(at)} (byte {byte:,}); what follows in it is lost"
-            for i, at, byte, _ in found.breaks
-        ]
-    )
+    yield from _some(found.breaks)
 
 
 def _some(sentences: list[str]) -> Iterator[str]:

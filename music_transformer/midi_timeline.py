@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from music_transformer.midi_clock import DEFAULT_BEAT, Clock, Grid
+from music_transformer.midi_clock import DEFAULT_BEAT, LAST_TICK, Clock, Grid
 from music_transformer.midi_notes import Notes
 from music_transformer.midi_report import Findings
 from music_transformer.midi_track import Track
@@ -19,7 +19,6 @@ DRUM_CHANNEL = 9
 LONGEST_SILENCE = 300.0  # seconds; real pieces rest for half a minute, corrupt ones for years
 SHORT_SILENCE = 2.0  # seconds that are left of a longer one
 LONGEST_RELEASE = 30.0  # seconds the pedal may outlast the last note
-_LAST_TICK = 1 << 38  # keeps ticks x microseconds within 64 bits
 
 Ticks = npt.NDArray[np.int64]
 T = TypeVar("T")
@@ -64,15 +63,15 @@ def _delay(track: Track, offset: int) -> None:
 
 def merge(tracks: list[Track], notes: Notes, grid: Grid, found: Findings) -> Timeline:
     """Put all tracks on one line; malformed tempo and time-signature events are counted and left out."""
-    starts = np.minimum(np.asarray(notes.starts, dtype=np.int64), _LAST_TICK)
-    ends = np.maximum(np.minimum(np.asarray(notes.ends, dtype=np.int64), _LAST_TICK), starts + 1)
+    starts = np.minimum(np.asarray(notes.starts, dtype=np.int64), LAST_TICK)
+    ends = np.maximum(np.minimum(np.asarray(notes.ends, dtype=np.int64), LAST_TICK), starts + 1)
     pedals = [m for t in tracks for m in zip(t.pedal_ticks, t.pedals, strict=True)]
     tempos = [(0, grid.fixed_beat)] if grid.fixed_beat else _tempos(tracks, found)
     return Timeline(notes, starts, ends, _ordered(pedals), tempos, _signatures(tracks, found))
 
 
 def _ordered(events: list[tuple[int, T]]) -> list[tuple[int, T]]:
-    return sorted(((min(tick, _LAST_TICK), what) for tick, what in events), key=lambda e: e[0])
+    return sorted(((min(tick, LAST_TICK), what) for tick, what in events), key=lambda e: e[0])
 
 
 def _tempos(tracks: list[Track], found: Findings) -> list[tuple[int, int]]:
@@ -111,7 +110,7 @@ def cut_silences(line: Timeline, grid: Grid, found: Findings) -> Clock:
     seconds = clock.seconds(edges)
     rests = np.diff(seconds)
     long = np.flatnonzero(rests > LONGEST_SILENCE)
-    found.place_breaks(clock)
+    found.place_damage(clock)
     if not long.size:
         return clock
     found.cuts = list(zip(seconds[long].tolist(), rests[long].tolist(), strict=True))
@@ -140,35 +139,39 @@ def to_score(line: Timeline, clock: Clock, found: Findings) -> Score:
     """The timeline in seconds, drums left out."""
     keys = np.asarray(line.notes.keys)
     start, end = clock.seconds(line.starts), clock.seconds(line.ends)
-    order = np.lexsort((keys >> 7, end, keys & 127, start))
+    velocities = np.asarray(line.notes.velocities)
+    order = np.lexsort((velocities, keys >> 7, end, keys & 127, start))
     order = order[(keys >> 7)[order] != DRUM_CHANNEL]
-    columns = (keys & 127, start, end, np.asarray(line.notes.velocities), keys >> 7)
+    columns = (keys & 127, start, end, velocities, keys >> 7)
     notes = tuple(Note(*row) for row in zip(*(c[order].tolist() for c in columns), strict=True))
     found.end_seconds = float(end.max())
     found.drums = len(keys) - len(notes)
     found.channels = len(np.unique(keys >> 7))
-    pedals = _pedals(line.pedals, clock, float(end[order].max()) if notes else 0.0, found)
+    pedals = _pedals(line.pedals, clock, int(line.ends[order].max()) if notes else 0, found)
     last = max([found.end_seconds, *(p.end for p in pedals)])
     return Score(notes, pedals, _tempo_map(clock, last), _signature_map(line, clock, last), clock.ticks_per_beat)
 
 
-def _seconds(clock: Clock, events: Sequence[tuple[int, T]]) -> list[float]:
+def _seconds(clock: Clock, events: Sequence[tuple[Any, ...]]) -> list[float]:
     return clock.seconds([e[0] for e in events]).tolist() if events else []
 
 
-def _pedals(moves: list[tuple[int, int]], clock: Clock, last: float, found: Findings) -> tuple[Pedal, ...]:
-    down: dict[int, float] = {}
-    pedals = []
-    for time, (_, code) in zip(_seconds(clock, moves), moves, strict=True):
+def _pedals(moves: list[tuple[int, int]], clock: Clock, last: int, found: Findings) -> tuple[Pedal, ...]:
+    """Pair pedal-downs with pedal-ups per channel; the pedal goes up with the last note or soon after."""
+    latest = int(clock.nearest_ticks(clock.seconds([last]) + LONGEST_RELEASE)[0])
+    down: dict[int, int] = {}
+    spans = []
+    for tick, code in moves:
         channel = code >> 1
         if code & 1:
-            down.setdefault(channel, time)
+            down.setdefault(channel, tick)
         elif channel in down:
-            pedals.append(Pedal(down.pop(channel), min(time, last + LONGEST_RELEASE), channel))
+            spans.append((down.pop(channel), min(tick, latest), channel))
     found.pedal_left_down = any(since < last and channel != DRUM_CHANNEL for channel, since in down.items())
-    pedals += [Pedal(since, last, channel) for channel, since in down.items()]
-    kept = [p for p in pedals if p.start < p.end and p.channel != DRUM_CHANNEL]
-    return tuple(sorted(kept, key=lambda p: (p.start, p.channel)))
+    spans += [(since, last, channel) for channel, since in down.items()]
+    kept = sorted((s for s in spans if s[0] < s[1] and s[2] != DRUM_CHANNEL), key=lambda s: (s[0], s[2]))
+    starts, ends = _seconds(clock, kept), _seconds(clock, [s[1:] for s in kept])
+    return tuple(Pedal(start, end, s[2]) for start, end, s in zip(starts, ends, kept, strict=True))
 
 
 def _tempo_map(clock: Clock, last: float) -> tuple[Tempo, ...]:

@@ -12,6 +12,8 @@ PLAIN_TICKS = 500  # a tick is 1 ms at 120 a minute, so that the 10 ms grid is m
 LEAST_TICKS = 480
 MOST_TICKS = 0x7FFF
 COARSEST_TICK = 1250  # microseconds
+LONGEST_WAIT = 4000  # beats between two events; some readers take longer ones for damage
+MOST_VOICES = 32  # tracks for one channel
 
 _OFF, _UP, _DOWN, _ON = range(4)  # the order of events on one tick
 Event = tuple[int, int, bytes]
@@ -28,7 +30,7 @@ def to_bytes(score: Score, texts: Iterable[str] = ()) -> bytes:
         voices[0] += _pedal_events(pedals.get(channel, []), clock, channel)
         tracks += [[(0, -1, bytes((0xC0 | channel, 0))), *voice] for voice in voices]
     header = b"MThd" + _u32(6) + b"\x00\x01" + _u16(len(tracks)) + _u16(clock.ticks_per_beat)
-    return header + b"".join(_chunk(t) for t in tracks)
+    return header + b"".join(_chunk(t, LONGEST_WAIT * clock.ticks_per_beat) for t in tracks)
 
 
 def _u16(value: int) -> bytes:
@@ -40,7 +42,7 @@ def _u32(value: int) -> bytes:
 
 
 def _make_clock(score: Score) -> Clock:
-    beats = [(t.time, min(max(round(60e6 / t.bpm), 1), LONGEST_BEAT)) for t in score.tempos]
+    beats = [(t.time, min(max(round(60e6 / t.bpm), 1), LONGEST_BEAT)) for t in score.tempos if t.bpm > 0]
     slowest = max([b for _, b in beats] + [0 if beats and beats[0][0] <= 0 else DEFAULT_BEAT])
     least = max(LEAST_TICKS, -(-slowest // COARSEST_TICK))
     unit = score.ticks_per_beat or PLAIN_TICKS
@@ -80,7 +82,9 @@ def _voices(notes: Sequence[Note], clock: Clock, channel: int) -> list[list[Even
     for note, on, off in sorted(zip(notes, ons, offs, strict=True), key=lambda x: (x[1], x[0].pitch, x[2])):
         off = max(off, on + 1)
         i = next((i for i, b in enumerate(busy) if b.get(note.pitch, 0) <= off), len(busy))
-        if i == len(busy):
+        if i == MOST_VOICES:
+            i -= 1
+        elif i == len(busy):
             busy.append({})
             voices.append([])
         busy[i][note.pitch] = off
@@ -114,11 +118,14 @@ def _vlq(value: int) -> bytes:
     return bytes(reversed(groups))
 
 
-def _chunk(events: list[Event]) -> bytes:
+def _chunk(events: list[Event], longest: int) -> bytes:
     events.sort(key=lambda e: e[:2])  # stable: equal places keep their order
     parts = []
     last = 0
     for tick, _, message in events:
+        while tick - last > longest:
+            parts.append(_vlq(longest) + _meta(0x01, b""))
+            last += longest
         parts.append(_vlq(tick - last) + message)
         last = tick
     body = b"".join(parts) + b"\x00\xff\x2f\x00"
