@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from gpt_core import distributed
+from gpt_core.errors import UserError
 from gpt_core.model import GPT
 from gpt_core.tokens import Shard, windows
 
@@ -72,4 +73,6 @@ def nats_per_token(model: GPT, shard: Shard, protocol: Protocol) -> float:
     for _, nats in scored(model, shard, mine):
         total, count = total + float(nats.sum()), count + len(nats)
     both = distributed.total(torch.tensor([total, count], dtype=torch.float64))
+    if not both[1]:
+        raise UserError("there is nothing to score: no piece is longer than 1 token and the least context asked for")
     return float(both[0] / both[1])

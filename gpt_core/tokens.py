@@ -59,6 +59,7 @@ class ShardWriter:
             self._tmp("mask").replace(self.folder / f"{self.split}.mask")
         else:
             self._tmp("mask").unlink()
+            (self.folder / f"{self.split}.mask").unlink(missing_ok=True)  # of an earlier build
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,17 @@ class Shard:
         """Map a split into memory without reading it."""
         base = Path(folder)
         if not (base / f"{split}.bin").is_file() or not (base / f"{split}.idx.npy").is_file():
-            raise UserError(f"{base} holds no split {split!r} ({split}.bin, {split}.idx.npy); build it with the corpus command")
+            raise UserError(
+                f"{base} holds no split {split!r} ({split}.bin, {split}.idx.npy); build it with the corpus command"
+            )
         offsets = np.load(base / f"{split}.idx.npy", allow_pickle=False)
         size, total = (base / f"{split}.bin").stat().st_size, int(offsets[-1])
         if total == 0:
             raise UserError(f"{base}/{split}.bin holds 0 tokens; build the shards from more material")
         if size not in (2 * total, 4 * total):
-            raise UserError(f"{base}/{split}.bin has {size} bytes but its index counts {total} tokens; build the shards again")
+            raise UserError(
+                f"{base}/{split}.bin has {size} bytes but its index counts {total} tokens; build the shards again"
+            )
         ids = np.memmap(base / f"{split}.bin", dtype="<u2" if size == 2 * total else "<u4", mode="r")
         mask_path = base / f"{split}.mask"
         mask = np.memmap(mask_path, dtype=np.uint8, mode="r") if mask_path.is_file() else None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -25,6 +28,7 @@ from gpt_core.tokens import IGNORE, Batches, Shard, Transform
 from gpt_core.train_config import TrainConfig
 
 Log = Callable[[dict[str, Any]], None]
+_OTHER_RUN = "trainer.pt is of a run with another model or other settings; resume with those, or start with --init-from"
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,9 @@ class Trainer:
                 f"make it a multiple of {world * c.accumulate}"
             )
         if self.batches.context > self.model.config.context:
-            raise UserError(f"--row-tokens is {self.batches.context} but the model reads {self.model.config.context} tokens")
+            raise UserError(
+                f"--row-tokens is {self.batches.context} but the model reads {self.model.config.context} tokens"
+            )
         if c.crops == "stream" and len(self.data.train.ids) <= self.batches.context:
             raise UserError(
                 f"the train split has {len(self.data.train.ids)} tokens and a row needs {self.batches.context + 1}; "
@@ -143,12 +149,18 @@ class Trainer:
         return {
             "optimizers": self.optimizers.state_dict(), "step": self.step, "best": self.best,
             "since_best": self.since_best, "history": self.history, "average": self.average,
-            "weights": {n: p.detach() for n, p in self.model.named_parameters()},
+            "weights": {n: p.detach().clone() for n, p in self.model.named_parameters()},
         }  # fmt: skip
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Mirror of ``state``."""
-        self.optimizers.load_state_dict(state["optimizers"])
+        """Mirror of ``state``; raises UserError where it is another run's."""
+        mine = {n: p.shape for n, p in self.model.named_parameters()}
+        if {n: p.shape for n, p in state["weights"].items()} != mine or bool(state["average"]) != bool(self.average):
+            raise UserError(_OTHER_RUN)
+        try:
+            self.optimizers.load_state_dict(state["optimizers"])
+        except (ValueError, KeyError) as e:
+            raise UserError(_OTHER_RUN) from e
         self._copy(state["weights"])
         self.average = state["average"]
         self.step, self.best, self.since_best = state["step"], state["best"], state["since_best"]
@@ -169,18 +181,42 @@ def train(
         if resume:
             trainer.load_state(checkpoint.load_trainer(folder))
         try:
-            _loop(trainer, codec, folder, log)
+            with _interrupts_wait() as asked:
+                _loop(trainer, codec, folder, log, asked)
         except KeyboardInterrupt:
             log({"event": "stopped", "step": trainer.step, "folder": str(folder)})
         _save(trainer, codec, folder)
         return trainer.best
 
 
-def _loop(trainer: Trainer, codec: Codec, folder: Path, log: Log) -> None:
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[list[int]]:
+    """Collect interrupts instead of raising them amid an update; only a second Ctrl-C is raised at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and number in asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is told of signals
+        yield asked
+        return
+    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
+
+
+def _loop(trainer: Trainer, codec: Codec, folder: Path, log: Log, asked: list[int]) -> None:
     c = trainer.config
     saved = lap = time.monotonic()
     lap_step = trainer.step
     while trainer.step < c.max_steps:
+        if distributed.total(torch.tensor([float(len(asked))])).item():  # all processes stop at the same step
+            raise KeyboardInterrupt
         row: dict[str, Any] = trainer.one_step()
         now = time.monotonic()
         if trainer.step % c.log_every == 0:
@@ -216,6 +252,7 @@ def _save(trainer: Trainer, codec: Codec, folder: Path) -> None:
         **trainer.data.run, "step": trainer.step, "tokens_seen": trainer.step * c.batch_size * trainer.batches.context,
         "best_validation": trainer.best, "history": trainer.history, "train_config": dataclasses.asdict(c),
     }  # fmt: skip
+    state = trainer.state()  # before the averages take the weights' place
     with trainer.averaged():
-        checkpoint.save(folder, trainer.model, codec, run, trainer_state=trainer.state())
+        checkpoint.save(folder, trainer.model, codec, run, trainer_state=state)
     distributed.barrier()
