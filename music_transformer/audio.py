@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
 import struct
+import subprocess
+import sys
+import tempfile
 import wave
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -37,27 +41,35 @@ def render_wav(score: Score, path: str | Path, settings: RenderSettings | None =
     if path.suffix.lower() != ".wav":
         raise UserError(f"{path.name}: sound is written as WAV only; give the file a name that ends in .wav")
     samples, gain = _play(score, settings or RenderSettings())
-    for start in range(0, len(samples), _BLOCK):  # in blocks: an hour of float samples would take 1.4 GB
-        block = samples[start : start + _BLOCK]
-        block[:] = np.clip(np.rint(block * (gain * 32767.0)), -32767, 32767)
-    return save_wav(path, samples.astype("<i2", copy=False), SAMPLE_RATE)
+    starts = range(0, len(samples), _BLOCK)  # in blocks: an hour of float samples would take 1.4 GB
+    save_wav(path, (_to_16_bit(samples[i : i + _BLOCK], gain) for i in starts), SAMPLE_RATE, channels=2)
+    return path
 
 
-def save_wav(path: str | Path, samples: np.ndarray, rate: int) -> Path:
-    """Write int16 samples [n, channels] to a WAV file under a temporary name, then rename it."""
-    path = Path(path)
+def save_wav(path: Path, blocks: Iterable[np.ndarray], rate: int, *, channels: int) -> None:
+    """Write blocks of int16 samples [n, channels] to a WAV file under a temporary name, then rename it."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with partial.open("wb") as file, wave.open(file, "wb") as out:
-            out.setnchannels(samples.shape[1])
-            out.setsampwidth(2)
-            out.setframerate(rate)
-            out.writeframes(np.ascontiguousarray(samples, dtype="<i2").data)
+        with partial.open("wb") as file:
+            write_wav(file, blocks, rate, channels=channels)
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise UserError(f"cannot write {path}: {error.strerror or error}; choose another place") from error
-    return path
+
+
+def write_wav(file: BinaryIO, blocks: Iterable[np.ndarray], rate: int, *, channels: int) -> None:
+    """Write blocks of int16 samples [n, channels] as WAV into an open file."""
+    with wave.open(file, "wb") as out:
+        out.setnchannels(channels)
+        out.setsampwidth(2)
+        out.setframerate(rate)
+        for block in blocks:
+            out.writeframes(np.ascontiguousarray(block, dtype="<i2").data)
+
+
+def _to_16_bit(samples: np.ndarray, gain: float) -> np.ndarray:
+    return np.clip(np.rint(samples * (gain * 32767.0)), -32767, 32767).astype("<i2")
 
 
 def sound_line(settings: RenderSettings | None = None) -> str:
@@ -87,18 +99,30 @@ def _trim(samples: np.ndarray, end: float, peak: int) -> np.ndarray:
     return samples[: keep + (int(loud[-1]) + 1 if len(loud) else 0)]
 
 
-def _midirenderer(score: Score, plan: SoundPlan, ring: float) -> np.ndarray:
-    import midirenderer
+# midirenderer keeps Python's lock while it plays, which would freeze a server's other threads for seconds; and a
+# soundfont that crashes it must not take the program along. So it plays in a process of its own.
+_CHILD = """
+import sys, midirenderer
+font, out = sys.argv[1:]
+sound = midirenderer.render_wave_from(open(font, "rb").read(), sys.stdin.buffer.read())
+open(out, "wb").write(sound)
+"""
 
+
+def _midirenderer(score: Score, plan: SoundPlan, ring: float) -> np.ndarray:
     # Without the tempo map the file runs at MIDI's own 120 beats a minute; sound needs seconds only.
     midi = _with_tail(write_midi(Score(score.notes, score.pedals)), score.end + ring)
-    try:
-        data = midirenderer.render_wave_from(plan.soundfont.read_bytes(), midi)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise UserError(f"no sound: {plan.soundfont.name} cannot be played ({error}); choose another .sf2") from error
-    with wave.open(io.BytesIO(bytes(data))) as sound:
-        assert (sound.getframerate(), sound.getsampwidth(), sound.getnchannels()) == (SAMPLE_RATE, 2, 2)
-        return np.frombuffer(sound.readframes(sound.getnframes()), "<i2").reshape(-1, 2).copy()
+    with tempfile.TemporaryDirectory(prefix="music-transformer-") as folder:
+        out = Path(folder) / "sound.wav"
+        command = [sys.executable, "-P", "-c", _CHILD, str(plan.soundfont), str(out)]
+        done = subprocess.run(command, input=midi, capture_output=True)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines() or [f"status {done.returncode}"]
+            raise UserError(f"no sound: {plan.soundfont.name} cannot be played ({said[-1]}); choose another .sf2")
+        with wave.open(str(out)) as sound:
+            frames = sound.getnframes()
+            assert (sound.getframerate(), sound.getsampwidth(), sound.getnchannels()) == (SAMPLE_RATE, 2, 2)
+        return np.fromfile(out, "<i2", offset=out.stat().st_size - 4 * frames).reshape(-1, 2)
 
 
 def _with_tail(midi: bytes, seconds: float) -> bytes:

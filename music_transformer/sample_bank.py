@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpt_core.errors import UserError
-from music_transformer.audio import SAMPLE_RATE, render, save_wav
+from music_transformer.audio import SAMPLE_RATE, render, save_wav, write_wav
 from music_transformer.score import Note, make_score
 from music_transformer.soundfonts import RenderSettings, SoundPlan, plan_sound
 
@@ -123,12 +123,8 @@ def _cached(path: Path) -> bytes | None:
 def _write(path: Path, samples: np.ndarray) -> bytes:
     """Write the cache, or only return the bytes where the folder cannot be written."""
     data = io.BytesIO()
-    with wave.open(data, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(BANK_RATE)
-        out.writeframes(samples.tobytes())
+    write_wav(data, [samples], BANK_RATE, channels=1)
     with contextlib.suppress(OSError, UserError):  # where the cache cannot be written, the next process renders again
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_wav(path, samples, BANK_RATE)
+        save_wav(path, [samples], BANK_RATE, channels=1)
     return data.getvalue()
