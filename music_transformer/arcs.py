@@ -1,0 +1,209 @@
+"""Attention of a model on one piece: read once, packed layer by layer when asked, turned into arcs between notes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gpt_core import attention as core
+from gpt_core.checkpoint import Checkpoint
+from gpt_core.edges import STORED, EdgeRule, pack
+from gpt_core.errors import UserError
+from music_transformer.arc_query import ArcPack, ArcQuery, ArcSet, find_arcs
+from music_transformer.arc_tokens import Tokens, music_tokens, pitch_name
+from music_transformer.events import encode
+from music_transformer.score import Score
+from music_transformer.vocabulary import BOS
+
+_CHUNK = 64
+
+
+class AttentionView:
+    """What one model saw while it read one sequence: tokens in their places, and packed layers on demand.
+
+    ``start`` tokens lay before the window and were out of the model's reach. Safe to use from several threads.
+    """
+
+    def __init__(self, trace: core.Trace, tokens: Tokens, model: dict[str, Any], kept: EdgeRule = STORED) -> None:
+        if trace.length != len(tokens.labels):
+            raise ValueError(f"the model read {trace.length} tokens and {len(tokens.labels)} are described")
+        self.trace = trace
+        self.tokens = tokens
+        self.model = model
+        self.kept = kept
+        self.whole = trace.start + trace.length
+        self._packs: dict[tuple[str, int], ArcPack] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def start(self) -> int:
+        """How many tokens lay out of reach before the window."""
+        return self.trace.start
+
+    def pack(self, view: str, layer: int) -> ArcPack:
+        """Return a packed layer, made at the first call."""
+        if view not in core.VIEWS:
+            raise UserError(f"view is {view!r}; choose one of {', '.join(core.VIEWS)}")
+        with self._lock:
+            if (view, layer) not in self._packs:
+                self._packs[view, layer] = make_pack(self.trace, view, layer, self.tokens.leads, self.kept)
+            return self._packs[view, layer]
+
+    def arcs(self, query: ArcQuery) -> ArcSet:
+        """Answer a query."""
+        return find_arcs(self.pack(query.view, query.layer), self.tokens.places, self.tokens.leads, query)
+
+    def manifest(self) -> dict[str, Any]:
+        """Return everything a viewer needs beside the packs, as JSON types."""
+        c = self.trace.config
+        shape = {"layers": c.n_layer, "heads": c.n_head, "context": c.context}
+        return {
+            "format": 1,
+            "model": self.model | shape,
+            "kind": "music" if self.tokens.note else "text",
+            "tokens": self.tokens.to_dict(),
+            "start": self.start,
+            "whole": self.whole,
+            "reach": self.reach(),
+            "stored": {"top_k": self.kept.top_k, "mass": self.kept.mass},
+        }
+
+    def reach(self) -> str:
+        """Say which tokens the model could see."""
+        what = "events" if self.tokens.note else "tokens"
+        if self.trace.length == self.whole:
+            return f"All {self.whole:,} {what} were in reach."
+        span = f"{self.start + 1:,} to {self.whole:,}"
+        held = f"The window holds {self.trace.length:,} {what}: numbers {span} were in reach"
+        return f"{held}, the {self.start:,} before were not."
+
+
+def make_pack(trace: core.Trace, view: str, layer: int, leads: Sequence[int], kept: EdgeRule = STORED) -> ArcPack:
+    """Pack every row of a layer in one pass, and add up rows and columns before anything is left out."""
+    heads = trace.config.n_head if view == "heads" else 1
+    lead = np.asarray(leads) == np.arange(trace.length)
+    sums = np.zeros((3, heads, trace.length))
+
+    def chunks() -> Iterator[NDArray[Any]]:
+        for head in range(heads):
+            for part, rows in _rows(trace, view, layer, head):
+                sums[0, head, part.start : part.stop] = rows.sum(1, dtype=np.float64)
+                sums[1, head] += rows.sum(0, dtype=np.float64)
+                sums[2, head] += rows[lead[part.start : part.stop]].sum(0, dtype=np.float64)
+                yield rows[:, : part.stop]
+
+    return ArcPack(pack(chunks(), heads, trace.length, kept), *_exact_halves(sums, view))
+
+
+def _rows(trace: core.Trace, view: str, layer: int, head: int) -> Iterator[tuple[range, NDArray[Any]]]:
+    flow = core.rollout(trace, range(trace.length), layer) if view == "rollout" else None
+    for start in range(0, trace.length, _CHUNK):
+        part = range(start, min(start + _CHUNK, trace.length))
+        if flow is not None:
+            rows = flow[part.start : part.stop]
+        elif view == "heads":
+            rows = core.rows(trace, layer, part, [head])[0]
+        else:
+            rows = core.blend(trace, layer, part, view)
+        yield part, rows.cpu().numpy()
+
+
+def _exact_halves(sums: NDArray[Any], view: str) -> Iterator[NDArray[np.float16]]:
+    """Round sums to halves; rows that are probabilities add up to exactly 1."""
+    if view != "max":
+        sums[0] = 1.0
+    yield from sums.astype(np.float16)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """An answered query: ``view`` it was asked of, the ``query`` and its ``arcs``."""
+
+    view: AttentionView
+    query: ArcQuery
+    arcs: ArcSet
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query, its edges in words, the mass shown and hidden, and the model's hash, as JSON types."""
+        from music_transformer.arc_export import to_json
+
+        return to_json(self)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the answer as .svg, .png, .json or a self-contained .html page; returns the path."""
+        from music_transformer.arc_export import save
+
+        return save(self, Path(path))
+
+
+def music_view(
+    piano: Checkpoint, piece: Score | Sequence[int], *, at: float | None = None, name: str = ""
+) -> AttentionView:
+    """Let the model read a score (or its ids) and return the view of what it attended to.
+
+    Where the piece is longer than the model's context, the window ends a quarter context after the note struck nearest
+    to second ``at`` (default: at the piece's end). UserError for an empty piece.
+    """
+    ids = [BOS, *encode(piece)] if isinstance(piece, Score) else list(piece)
+    context = piano.config.context
+    stop = len(ids)
+    if at is not None and stop > context:
+        last = max(i for i in note_tokens(music_tokens(ids), at))
+        stop = min(stop, max(last + 1 + context // 4, context))
+    trace = core.trace(piano.model, torch.tensor(ids[:stop], dtype=torch.long))
+    tokens = music_tokens(ids, trace.start, stop)
+    return AttentionView(trace, tokens, {"name": name or piano.folder.name, "sha": piano.sha})
+
+
+def note_tokens(tokens: Tokens, at: float | None = None) -> tuple[int, ...]:
+    """Return the tokens of the note struck nearest to second ``at`` (default: of the last note)."""
+    struck = [(i, n) for i, n in enumerate(tokens.note) if n >= 0 and tokens.kinds[i] == "on"]
+    if not struck:
+        raise UserError("there is no note in reach to look at; give a piece with notes")
+    if at is None:
+        note = struck[-1][1]
+    else:
+        note = min(struck, key=lambda pair: abs(tokens.seconds[pair[0]] - at))[1]
+    return tuple(i for i, n in enumerate(tokens.note) if n == note)
+
+
+def attention(
+    piano: Checkpoint,
+    piece: Score | Sequence[int],
+    *,
+    at: float | None = None,
+    query: ArcQuery | None = None,
+    **asked: Any,
+) -> Attention:
+    """Show what the note struck nearest to second ``at`` attended to: ``attention(piano, score, layer=3, at=12.5)``.
+
+    ``asked`` are fields of :class:`ArcQuery` (layer, view, direction, group, heads, rule), set over ``query``. Weights
+    are the model's own softmax weights. An attention weight is not an explanation of what the model did.
+    """
+    full = replace(query or ArcQuery(), **asked)
+    view = music_view(piano, piece, at=at)
+    wide = EdgeRule(max(full.rule.top_k, STORED.top_k), max(full.rule.mass, STORED.mass), first="keep")
+    view.kept = wide
+    if not full.tokens:
+        full = replace(full, tokens=note_tokens(view.tokens, at))
+    return Attention(view, full, view.arcs(full))
+
+
+def place_name(tokens: Tokens, place: int, group: str = "note") -> str:
+    """A place in words: ``C4 at 12.50 s``, ``wait 500 ms at 3.00 s``, ``␣upon (word 3)``."""
+    if not tokens.note:
+        return "".join(
+            tokens.labels[i] for i, p in enumerate(tokens.places) if p == place or (group == "event" and i == place)
+        )
+    at = f" at {tokens.seconds[place]:.2f} s"
+    if group == "note" and tokens.note[place] >= 0 and place:
+        note = tokens.notes[tokens.note[place]]
+        return f"{pitch_name(note.pitch)} at {note.start:.2f} s"
+    return tokens.labels[place] + ("" if tokens.kinds[place] in ("bos", "pad", "eos") else at)
