@@ -46,7 +46,7 @@ def fold(cols: Columns, pedals: Sequence[Pedal]) -> Columns:
         return cols
     end = cols.end.copy()
     restrike = np.full(len(end), np.inf)
-    for channel in sorted({p.channel for p in pedals}):
+    for channel in {p.channel for p in pedals} & set(cols.channel.tolist()):
         here = np.flatnonzero(cols.channel == channel)
         downs, ups = _intervals([p for p in pedals if p.channel == channel])
         end[here] = _release(cols.end[here], downs, ups)
