@@ -17,7 +17,8 @@ from gpt_core.positions import relative_logits, rotary_table, rotate
 __all__ = ["GPT", "MLP", "PRESETS", "Block", "GPTConfig", "RMSNorm", "SelfAttention", "Tap", "causal_mask"]
 
 # A tap is told (name, layer, tensor) as the forward pass goes by; it must not change the tensor.
-# Names: embedding, ln_1, q, k, v, heads, attn, ln_2, fc, mlp, residual, ln_f. q and k are as scored (normed, rotated).
+# Names, in order: embedding, then per layer ln_1, q, k, v, heads, attn, ln_2, fc, mlp, residual, then ln_f.
+# q and k are as scored (normed, rotated), k and v hold the cached ones too; fc is before the non-linearity.
 Tap = Callable[[str, int, Tensor], None]
 
 
@@ -122,9 +123,12 @@ class MLP(nn.Module):
             return F.gelu(x)
         return F.relu(x).square() if self.activation == "relu2" else F.relu(x)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, layer: int = 0, tap: Tap | None = None) -> Tensor:
         """Map x [B, T, C] to [B, T, C]."""
-        return self.c_proj(self.act(self.c_fc(x)))
+        x = self.c_fc(x)
+        if tap:
+            tap("fc", layer, x)
+        return self.c_proj(self.act(x))
 
 
 class Block(nn.Module):
@@ -147,14 +151,19 @@ class Block(nn.Module):
         tap: Tap | None = None,
     ) -> Tensor:
         """Map the residual stream x [B, T, C] to the next one."""
-        a = self.attn(self.ln_1(x), layer, rotary, cache, tap)
+        normed = self.ln_1(x)
+        if tap:
+            tap("ln_1", layer, normed)
+        a = self.attn(normed, layer, rotary, cache, tap)
         x = x + self.drop(a)
-        m = self.mlp(self.ln_2(x))
+        normed = self.ln_2(x)
         if tap:
             tap("attn", layer, a)
-            tap("mlp", layer, m)
+            tap("ln_2", layer, normed)
+        m = self.mlp(normed, layer, tap)
         x = x + self.drop(m)
         if tap:
+            tap("mlp", layer, m)
             tap("residual", layer, x)
         return x
 

@@ -162,3 +162,13 @@ def test_every_weight_learns(scheme):
     torch.nn.functional.cross_entropy(model(torch.arange(16)[None])[0], torch.arange(16)).backward()
     idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     assert idle == []
+
+
+def test_a_tap_is_told_every_step_in_order():
+    model, seen = small_model("learned"), []
+    model(torch.arange(5)[None], tap=lambda name, layer, x: seen.append((name, layer, tuple(x.shape))))
+    stream, split = (1, 5, 24), (1, 3, 5, 8)
+    block = [("ln_1", stream), ("q", split), ("k", split), ("v", split), ("heads", stream), ("attn", stream)]
+    block += [("ln_2", stream), ("fc", (1, 5, 96)), ("mlp", stream), ("residual", stream)]
+    layers = [(name, layer, shape) for layer in (0, 1) for name, shape in block]
+    assert seen == [("embedding", 0, stream), *layers, ("ln_f", 2, stream)]
