@@ -14,7 +14,8 @@ _HOMES = {
     "grammar": ("Grammar", "GrammarConfig"),
     "corpus": ("CorpusConfig", "build_corpus"),
     "audio": ("render_wav",),
-    "compose": ("continue_score", "generate_score", "load"),
+    "compose": ("continue_score", "generate_score"),
+    "models": ("load",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
