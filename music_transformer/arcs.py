@@ -71,6 +71,7 @@ class AttentionView:
             "tokens": self.tokens.to_dict(),
             "start": self.start,
             "whole": self.whole,
+            "seconds": max(self.tokens.seconds, default=0.0),
             "reach": self.reach(),
             "stored": {"top_k": self.kept.top_k, "mass": self.kept.mass},
         }
