@@ -43,7 +43,9 @@ class KVCache:
         """
         end = self.length + k.shape[2]
         if end > self.capacity:
-            raise UserError(f"the cache holds {self.capacity} tokens and {end} were asked for; crop it or start a new one")
+            raise UserError(
+                f"the cache holds {self.capacity} tokens and {end} were asked for; crop it or start a new one"
+            )
         self.keys[layer][:, :, self.length : end] = k
         self.values[layer][:, :, self.length : end] = v
         return self.keys[layer][:, :, :end], self.values[layer][:, :, :end]
@@ -62,9 +64,7 @@ class KVCache:
         """Return a cache whose ``batch`` rows all start as copies of this cache's single row."""
         if self.batch != 1:
             raise UserError(f"only a cache of 1 row can be expanded; this one has {self.batch}")
-        copy = KVCache(
-            self.config, batch, capacity=self.capacity, device=self.keys[0].device, dtype=self.keys[0].dtype
-        )
+        copy = KVCache(self.config, batch, capacity=self.capacity, device=self.keys[0].device, dtype=self.keys[0].dtype)
         for mine, theirs in zip(self.keys + self.values, copy.keys + copy.values, strict=True):
             theirs[:, :, : self.length] = mine[:, :, : self.length]
         copy.length = self.length

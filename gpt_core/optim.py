@@ -88,7 +88,10 @@ class Optimizers:
         matrices = [p for n, p in named if p.dim() == 2 and ".h." in "." + n]
         small = [p for n, p in named if p.dim() < 2]
         rest = [p for n, p in named if p.dim() >= 2 and not (p.dim() == 2 and ".h." in "." + n)]
-        decayed = {"params": rest + ([] if config.optimizer == "muon" else matrices), "weight_decay": config.weight_decay}
+        decayed = {
+            "params": rest + ([] if config.optimizer == "muon" else matrices),
+            "weight_decay": config.weight_decay,
+        }
         groups = [g for g in (decayed, {"params": small, "weight_decay": 0.0}) if g["params"]]
         self.all: list[torch.optim.Optimizer] = []
         if config.optimizer == "muon":

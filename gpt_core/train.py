@@ -38,7 +38,7 @@ class Data:
     train: Shard
     validation: Shard
     transform: Transform | None = None
-    protocol: Protocol = Protocol()
+    protocol: Protocol = field(default_factory=Protocol)
     run: dict[str, Any] = field(default_factory=dict)
 
 

@@ -16,9 +16,13 @@ class TrainConfig:
     accumulate: int = option(1, "forward passes per step on each process; more = less memory", low=1)
     row_tokens: int = option(0, "tokens per training row (0 = the model's window)", low=0)
     crops: str = option(
-        "stream", "stream = windows anywhere in the data, pieces = one piece (or its part) a row", choices=("stream", "pieces")
+        "stream",
+        "stream = windows anywhere in the data, pieces = one piece (or its part) a row",
+        choices=("stream", "pieces"),
     )
-    optimizer: str = option("muon", "muon = Muon for the blocks' matrices, AdamW for the rest", choices=("muon", "adamw"))
+    optimizer: str = option(
+        "muon", "muon = Muon for the blocks' matrices, AdamW for the rest", choices=("muon", "adamw")
+    )
     lr: float = option(0.02, "peak learning rate of Muon's matrices", low=0.0, high=10.0)
     lr_adamw: float = option(3e-3, "peak learning rate of what AdamW trains", low=0.0, high=10.0)
     weight_decay: float = option(0.01, "decoupled weight decay of matrices", low=0.0, high=10.0)
@@ -27,8 +31,12 @@ class TrainConfig:
     schedule: str = option("linear", "shape of the fall", choices=("linear", "cosine", "constant"))
     final_lr: float = option(0.02, "rate at the end, as a share of the peak", low=0.0, high=1.0)
     grad_clip: float = option(1.0, "largest gradient norm (0 = off)", low=0.0)
-    ema: float = option(0.0, "keep an exponential average of the weights with this decay (0 = off)", low=0.0, high=0.99999)
-    precision: str = option("auto", "auto = bf16 autocast where the device is fast at it", choices=("auto", "fp32", "bf16"))
+    ema: float = option(
+        0.0, "keep an exponential average of the weights with this decay (0 = off)", low=0.0, high=0.99999
+    )
+    precision: str = option(
+        "auto", "auto = bf16 autocast where the device is fast at it", choices=("auto", "fp32", "bf16")
+    )
     compile: bool = option(False, "torch.compile the model")
     eval_every: int = option(250, "steps between evaluations on the validation split", low=1)
     eval_windows: int = option(64, "windows read at each evaluation", low=1)

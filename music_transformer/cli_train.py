@@ -19,8 +19,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", type=Path, required=True, help="the checkpoint folder to write")
     parser.add_argument("--preset", choices=sorted(PRESETS), default="piano", help="the model's shape (default: piano)")
     parser.add_argument("--resume", action="store_true", help="go on with the run whose checkpoint is in --out")
-    parser.add_argument("--init-from", type=Path, help="start from the weights of this checkpoint, with a fresh optimizer")
-    parser.add_argument("--transpose", type=int, default=3, help="transpose each row by up to this many semitones (default: 3)")
+    parser.add_argument(
+        "--init-from", type=Path, help="start from the weights of this checkpoint, with a fresh optimizer"
+    )
+    parser.add_argument(
+        "--transpose", type=int, default=3, help="transpose each row by up to this many semitones (default: 3)"
+    )
     parser.add_argument("--tensorboard", type=Path, help="also log to this TensorBoard folder")
     add_flags(parser, TrainConfig)
     add_flags(parser, GPTConfig, skip=("vocab_size",))
@@ -43,10 +47,16 @@ def run_train(args: argparse.Namespace) -> int:
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``evaluate``."""
-    parser.add_argument("material", nargs="+", type=Path, help="MIDI files, folders of MIDI files, or one folder of shards")
-    parser.add_argument("--model", default="piano", help="a shipped model's name or a checkpoint folder (default: piano)")
+    parser.add_argument(
+        "material", nargs="+", type=Path, help="MIDI files, folders of MIDI files, or one folder of shards"
+    )
+    parser.add_argument(
+        "--model", default="piano", help="a shipped model's name or a checkpoint folder (default: piano)"
+    )
     parser.add_argument("--split", default="validation", help="which split of the shards (default: validation)")
-    parser.add_argument("--min-context", type=int, default=0, help="score only events with at least this many before them")
+    parser.add_argument(
+        "--min-context", type=int, default=0, help="score only events with at least this many before them"
+    )
     parser.add_argument("--windows", type=int, help="read only this many windows, evenly spread")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -61,5 +71,8 @@ def run_evaluate(args: argparse.Namespace) -> int:
     else:
         print(f"{result['nats_per_event']:.4f} nats/event  {result['nats_per_note']:.4f} nats/note  ", end="")
         print(f"{result['nats_per_second']:.4f} nats/second")
-        print(f"{result['events']:,} events scored, {result['notes']:,} notes, {result['seconds']:,.0f} seconds", file=sys.stderr)
+        print(
+            f"{result['events']:,} events scored, {result['notes']:,} notes, {result['seconds']:,.0f} seconds",
+            file=sys.stderr,
+        )
     return 0

@@ -1,0 +1,239 @@
+"""Compose: continue a piece or write one from nothing (generating is continuing nothing), in takes, as a stream."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpt_core.errors import UserError
+from gpt_core.options import check, option, to_json
+from gpt_core.sampling import Sampling, generators_for
+from music_transformer.events import EOS, STEPS_PER_SECOND, TIME_SHIFT, VELOCITY
+from music_transformer.grammar import Grammar, GrammarConfig
+from music_transformer.midi import write_midi
+from music_transformer.receipts import Receipt, make_receipt, to_text
+from music_transformer.score import Score
+from music_transformer.splice import cut, joined, new_part, with_clock
+from music_transformer.version import package_version
+
+if TYPE_CHECKING:
+    from gpt_core.checkpoint import Checkpoint
+
+# How adventurous: named settings of the sampler.
+PRESETS: dict[str, Sampling] = {
+    "calm": Sampling(temperature=0.9, top_p=0.92),
+    "balanced": Sampling(temperature=0.97, top_p=0.96),
+    "wild": Sampling(temperature=1.1, top_p=0.99),
+}
+DEFAULT_PRESET = "balanced"
+EVENTS_PER_SECOND = 150  # densest music expected; a stream that is denser ends early rather than never
+
+
+@dataclass(frozen=True)
+class ComposeConfig:
+    """What to compose; how the events are drawn is Sampling's."""
+
+    seconds: float = option(20.0, "length of the new part in seconds", low=0.1, high=3600.0)
+    takes: int = option(1, "how many different continuations", low=1, high=64)
+    seed: int | None = option(None, "same seed, same music; none = a new one each time", low=0, high=2**53)
+    at: float | None = option(None, "continue from this second of the piece; none = from its end", low=0.0)
+    max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
+    max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
+    min_seconds: float | None = option(None, "the piece may end by itself from here on; none = not early", low=0.0)
+
+
+class Step(NamedTuple):
+    """One step of the stream, per take: the new id, the seconds reached, whether the take is over."""
+
+    column: tuple[int, ...]
+    seconds: tuple[float, ...]
+    done: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Take:
+    """One continuation. ``new`` starts at 0 and belongs at second ``join`` of ``whole``; ``prompt`` is as it was."""
+
+    whole: Score
+    new: Score
+    prompt: Score
+    join: float
+    prompt_ids: tuple[int, ...]
+    ids: tuple[int, ...]
+    index: int
+    seed: int
+    receipt: Receipt
+
+    def midi(self, part: str = "whole") -> bytes:
+        """Return ``whole`` or ``new`` as a MIDI file that carries its receipt."""
+        settings = {**self.receipt.settings, "part": part}
+        receipt = dataclasses.replace(self.receipt, settings=settings)
+        return write_midi(self.whole if part == "whole" else self.new, texts=[to_text(receipt)])
+
+
+class Composition:
+    """One request: iterate :meth:`steps`, and take what exists with :meth:`takes` at any time, a stop included."""
+
+    def __init__(
+        self,
+        piano: Checkpoint,
+        score: Score | None,
+        config: ComposeConfig | None = None,
+        sampling: Sampling | None = None,
+        *,
+        source: bytes | None = None,
+        model_name: str | None = None,
+    ) -> None:
+        """``source`` is the upload the score was read from, for the receipt; without it the score is written out."""
+        self.piano, self.score = piano, score if score is not None and score.notes else None
+        self.config = config or ComposeConfig()
+        check(self.config)
+        if self.config.seed is None:
+            self.config = dataclasses.replace(self.config, seed=secrets.randbelow(2**31))
+        self.sampling = sampling or PRESETS[DEFAULT_PRESET]
+        self.cut = cut(self.score, self.config.at)
+        self.ids: list[list[int]] = [[] for _ in range(self.config.takes)]
+        self._source = source
+        self._name = model_name or piano.folder.name
+
+    def steps(self, cancelled: Callable[[], bool] = lambda: False) -> Iterator[Step]:
+        """Compose, yielding each step; ends at the asked length, or when ``cancelled()`` says so."""
+        import torch
+
+        from gpt_core.generate import generate
+
+        c, takes = self.config, self.config.takes
+        assert c.seed is not None
+        stream = generate(
+            self.piano.model,
+            torch.tensor([self.cut.ids]),
+            max_new_tokens=int(c.seconds * EVENTS_PER_SECOND) + 500,
+            sampling=self.sampling,
+            filters=[self._grammar()],
+            stop_ids=[EOS],
+            generators=generators_for(c.seed, takes),
+            takes=takes,
+        )
+        now, done = [0] * takes, [False] * takes
+        for column in stream:
+            for t, event in enumerate(column.tolist()):
+                if not done[t]:
+                    self.ids[t].append(event)
+                    done[t] = event == EOS
+                    now[t] += event - TIME_SHIFT + 1 if TIME_SHIFT <= event < VELOCITY else 0
+            yield Step(tuple(i[-1] for i in self.ids), tuple(n / STEPS_PER_SECOND for n in now), tuple(done))
+            if cancelled():
+                return
+
+    def _grammar(self) -> Grammar:
+        c = self.config
+        bounds = GrammarConfig(
+            max_hold=c.max_hold, max_silence=c.max_silence, seconds=c.seconds, min_seconds=c.min_seconds
+        )
+        return Grammar(bounds, prompt_length=len(self.cut.ids))
+
+    def takes(self) -> list[Take]:
+        """Return the takes as far as they have come; what still sounds is closed."""
+        return [self._take(i, ids) for i, ids in enumerate(self.ids)]
+
+    def _take(self, index: int, ids: list[int]) -> Take:
+        new = new_part(self.cut.ids, ids)
+        prompt, join = self.cut.prompt, self.cut.join
+        whole = joined(prompt, new, join)
+        seed = self.config.seed
+        assert seed is not None
+        return Take(
+            whole, with_clock(new, prompt, join), prompt, join, tuple(self.cut.ids), tuple(ids), index, seed,
+            self._receipt(index),
+        )  # fmt: skip
+
+    def _receipt(self, index: int) -> Receipt:
+        if self._source is None and self.score is not None:
+            self._source = write_midi(self.score)
+        return make_receipt(
+            self._source if self.score is not None else None,
+            action="generate" if self.score is None else "continue",
+            version=package_version(),
+            model=self._name,
+            checkpoint=self.piano.sha,
+            seed=self.config.seed,
+            take=index,
+            settings={"compose": to_json(self.config), "sampling": to_json(self.sampling)},
+        )
+
+
+def continue_score(
+    piano: Checkpoint,
+    score: Score | None,
+    *,
+    seconds: float = 20.0,
+    takes: int = 1,
+    seed: int | None = None,
+    at: float | None = None,
+    sampling: Sampling | None = None,
+) -> list[Take]:
+    """Continue ``score`` from its end, or from second ``at``; the same seed gives the same takes.
+
+    Take i does not depend on how many takes are asked for. Raises UserError for settings out of range, and where a take
+    came out as nothing but rests.
+    """
+    composition = Composition(piano, score, ComposeConfig(seconds, takes, seed, at), sampling)
+    for _ in composition.steps():
+        pass
+    return refuse_silence(composition.takes())
+
+
+def generate_score(
+    piano: Checkpoint,
+    *,
+    seconds: float = 60.0,
+    takes: int = 1,
+    seed: int | None = None,
+    sampling: Sampling | None = None,
+) -> list[Take]:
+    """Write a piece from nothing; see :func:`continue_score`."""
+    return continue_score(piano, None, seconds=seconds, takes=takes, seed=seed, sampling=sampling)
+
+
+def refuse_silence(takes: list[Take]) -> list[Take]:
+    """Return the takes; raise UserError, naming another seed, if one of them has no new note."""
+    for take in takes:
+        if not take.new.notes:
+            raise UserError(
+                f"take {take.index + 1} with seed {take.seed} came out as nothing but rests; "
+                f"try --seed {take.seed + 1} or more --seconds"
+            )
+    return takes
+
+
+def recreate(receipt: Receipt, piano: Checkpoint) -> bytes:
+    """Make a piece again from its receipt, byte for byte with the same checkpoint, version and kind of machine."""
+    from music_transformer.midi import read_midi
+
+    if piano.sha != receipt.checkpoint:
+        raise UserError(
+            f"the receipt was made by checkpoint {receipt.checkpoint[:12]} but {piano.folder.name} is {piano.sha[:12]}; "
+            "give the right one with --model"
+        )
+    if receipt.prompt is None and receipt.action == "continue":
+        raise UserError(
+            "the receipt does not hold its prompt, which was too large; continue the original upload instead"
+        )
+    try:
+        config = ComposeConfig(**receipt.settings["compose"])
+        sampling = Sampling(**receipt.settings["sampling"])
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"the receipt's settings are of another version ({error}); it was made by {receipt.version}"
+        ) from None
+    score = read_midi(receipt.prompt)[0] if receipt.prompt is not None else None
+    composition = Composition(piano, score, config, sampling, source=receipt.prompt, model_name=receipt.model)
+    for _ in composition.steps():
+        pass
+    takes = composition.takes()
+    if not 0 <= receipt.take < len(takes):
+        raise UserError(f"the receipt names take {receipt.take + 1} of {len(takes)}; it is damaged")
+    return takes[receipt.take].midi(str(receipt.settings.get("part", "whole")))
