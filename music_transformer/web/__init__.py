@@ -11,10 +11,11 @@ A tab is a module ``web/<name>_tab.py`` with
 - ``TITLE: str``, the tab's label;
 - ``build(session) -> None``, called inside ``with gr.Tab(TITLE):``: adds components and ``gr.api(..., api_name=...)``;
 - optionally ``routes(session) -> fastapi.APIRouter``: mounted under ``/mt`` behind the same guard as gradio itself
-  (login where there is one, same origin only, a visitor's cookie). A handler learns who asks by a parameter
-  ``visitor: str = Depends(session.visitor)``; ids of another visitor's pieces are unknown to it (404).
+  (login where there is one, same origin only, a visitor's cookie). A handler learns who asks by its parameters
+  ``here: Here``, ``visitor: Visitor``, ``own: Own`` (session, secret, shelf) from ``asking``; ids of another visitor's
+  pieces are unknown to it (404).
 
-``page.mount(script, elem_id)`` returns the ``gr.HTML`` of a tab that is drawn by ``static/<script>.js``: an ES module with
+``component.mount(script, elem_id)`` returns the ``gr.HTML`` of a tab that is drawn by ``static/<script>.js``: an ES module with
 ``export function mount(element)``. ``element.dataset.base`` is the URL of ``/mt`` (no trailing slash). Static files are
 served at ``/mt/static/<file>``. ``static/style.css`` holds the colours as custom properties (``--mt-accent``, ``--mt-ink``,
 ``--mt-soft``, ``--mt-line``, ``--mt-paper``, ``--mt-raised``; light and dark), and the classes ``mt-button``, ``mt-chip``,

@@ -1,0 +1,59 @@
+"""``music-transformer serve``: open the app."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import threading
+import webbrowser
+
+from gpt_core.errors import UserError
+from gpt_core.options import add_flags, from_args
+from music_transformer.web.settings import ServeConfig
+
+
+def add_serve(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``serve``."""
+    add_flags(parser, ServeConfig)
+
+
+def run_serve(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C; UserError where the address cannot be used or the app's libraries are missing."""
+    config = from_args(ServeConfig, args)
+    _quiet()
+    try:
+        import uvicorn
+
+        from music_transformer.web.page import build_app
+    except ImportError as error:
+        raise UserError(f"the app needs {error.name}; install it with: pip install 'music-transformer[app]'") from None
+    place = _listen(config.host, config.port)
+    app = build_app(config)
+    session = app.state.session
+    session.warm_up()
+    shown = "127.0.0.1" if config.host in ("0.0.0.0", "") else config.host
+    url = f"http://{shown}:{place.getsockname()[1]}"
+    print(f"Music Transformer is at {url} (Ctrl-C ends it)", flush=True)
+    if config.open_browser:
+        threading.Timer(1.0, webbrowser.open, [url]).start()
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
+    try:
+        server.run(sockets=[place])
+    finally:
+        session.close()
+    return 0
+
+
+def _quiet() -> None:
+    """Nothing in the app calls home; these keep its libraries from doing so."""
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), reuse_port=False)
+    except OSError as error:
+        raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --port") from None

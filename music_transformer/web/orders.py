@@ -1,0 +1,65 @@
+"""What a visitor may ask for, checked: which piece, how long, how many takes, how adventurous."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpt_core.errors import UserError
+from gpt_core.options import check, specs
+from gpt_core.sampling import Sampling
+from music_transformer.compose import DEFAULT_PRESET, PRESETS, ComposeConfig
+
+MOST_TAKES = 4
+LONGEST = 300.0  # seconds of one request: others wait meanwhile
+_COMPOSE_FIELDS = ("seconds", "takes", "seed", "at")
+
+
+@dataclass(frozen=True)
+class Order:
+    """One request of a visitor: continue ``piece`` (None: from nothing)."""
+
+    piece: str | None = None
+    preset: str = DEFAULT_PRESET
+    compose: ComposeConfig = field(default_factory=ComposeConfig)
+    sampling: Sampling = field(default_factory=Sampling)
+
+
+def order_from(data: Any) -> Order:
+    """JSON of a request -> Order; UserError names what is unknown, missing or out of range.
+
+    Keys: piece, preset, seconds, takes, seed, at, and every field of Sampling, which then overrides the preset.
+    """
+    if not isinstance(data, dict):
+        raise UserError('an order must be a JSON object, for instance {"seconds": 20}')
+    given = {key: value for key, value in data.items() if value is not None}
+    preset = given.pop("preset", DEFAULT_PRESET)
+    piece = given.pop("piece", None)
+    if preset not in PRESETS:
+        raise UserError(f"there is no preset {preset!r:.40}; choose one of {', '.join(PRESETS)}")
+    asked = {key: given.pop(key) for key in _COMPOSE_FIELDS if key in given}
+    drawn = {spec.name: given.pop(spec.name) for spec in specs(Sampling) if spec.name in given}
+    if given:
+        raise UserError(f"an order does not know {', '.join(sorted(map(str, given)))[:80]}")
+    compose = ComposeConfig(**asked)
+    sampling = dataclasses.replace(PRESETS[preset], **drawn)
+    check(compose)
+    check(sampling)
+    if compose.takes > MOST_TAKES or compose.seconds > LONGEST:
+        raise UserError(f"ask for at most {MOST_TAKES} takes and {LONGEST:g} seconds at once; you can go on from there")
+    return Order(piece, preset, compose, sampling)
+
+
+def form() -> dict[str, Any]:
+    """The fields of the page's form, from the settings themselves: help, range, default; and the presets."""
+    fields = [*(s for s in specs(ComposeConfig) if s.name in _COMPOSE_FIELDS), *specs(Sampling)]
+    limits = {"takes": MOST_TAKES, "seconds": LONGEST}
+    return {
+        "fields": {
+            s.name: {"help": s.help, "low": s.low, "high": limits.get(s.name, s.high), "default": s.default}
+            for s in fields
+        },
+        "presets": {name: dataclasses.asdict(sampling) for name, sampling in PRESETS.items()},
+        "preset": DEFAULT_PRESET,
+    }

@@ -1,0 +1,58 @@
+"""``POST /mt/compose``: an order in, a stream of JSON lines out, as fast as the model plays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+from fastapi.responses import StreamingResponse
+
+from gpt_core.errors import UserError
+from music_transformer.web.asking import Here, Visitor
+from music_transformer.web.jobs import Job
+from music_transformer.web.orders import order_from
+
+router = APIRouter()
+
+
+@router.post("/compose")
+async def compose(here: Here, visitor: Visitor, data: Annotated[Any, Body()]) -> StreamingResponse:
+    """Compose; the lines are the messages of :class:`jobs.Job` after one that names the job."""
+    order = order_from(data)
+    if order.piece is not None:
+        here.shelf(visitor).get(order.piece)
+    messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    job = Job(here, visitor, order, lambda m: loop.call_soon_threadsafe(messages.put_nowait, m))
+    key = (visitor, secrets.token_urlsafe(12))
+    here.jobs[key] = job
+
+    async def lines() -> AsyncIterator[bytes]:
+        try:
+            yield _line({"type": "job", "job": key[1]})
+            job.start()
+            while (message := await messages.get()) is not None:
+                yield _line(message)
+        finally:  # also where the page was closed: the job ends soon, and what exists is saved
+            job.stop()
+            here.jobs.pop(key, None)
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+
+
+@router.post("/jobs/{job}/stop")
+async def stop(here: Here, visitor: Visitor, job: str) -> dict[str, bool]:
+    """End a composition and keep what exists."""
+    found = here.jobs.get((visitor, job))
+    if found is None:
+        raise UserError("this composition is over already")
+    found.stop()
+    return {"stopped": True}
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
