@@ -115,6 +115,7 @@ def cut_silences(line: Timeline, grid: Grid, found: Findings) -> Clock:
         return clock
     found.cuts = list(zip(seconds[long].tolist(), rests[long].tolist(), strict=True))
     begins, stops = clock.nearest_ticks(seconds[long] + SHORT_SILENCE), edges[long + 1]
+    begins = np.maximum(begins, edges[long] + 1)  # a tick at least: no note may shrink to nothing
     line.starts, line.ends = _closed_up(line.starts, begins, stops), _closed_up(line.ends, begins, stops)
     line.pedals = _closed_up_events(line.pedals, begins, stops)
     line.tempos = _closed_up_events(line.tempos, begins, stops)

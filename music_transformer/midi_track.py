@@ -39,8 +39,8 @@ class Track:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing in the bytes suggests that the thread was lost."""
-        return not self.broken and not self.jumps and not self.stray
+        """Whether nothing but perhaps too early an end of the bytes suggests that the thread was lost."""
+        return not self.jumps and not self.stray and not self.clipped and self.broken != "no status"
 
 
 def scan_track(chunk: bytes, ticks_per_beat: int = 480) -> Track:
