@@ -1,0 +1,245 @@
+"""The native engine: a model's weights packed for native/step.cpp, and one C call per column of ids."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+import weakref
+from ctypes import c_float, c_int32, c_void_p
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gpt_core.cache import KVCache
+from gpt_core.config import GPTConfig
+from gpt_core.model import GPT
+from gpt_core.native_build import library
+
+KINDS = ("fp32", "bf16", "int8")  # how weights are stored; sums run in fp32 always
+PANEL = 32
+_MOST_THREADS = 8
+_BYTES_PER_THREAD = 1_000_000  # of weights: below, another thread costs more than it brings
+_ORDERS = {
+    "position": ("none", "learned", "rotary", "relative"),
+    "norm": ("layer", "rms"),
+    "activation": ("gelu_tanh", "gelu", "relu", "relu2"),
+}
+
+
+class _Linear(ctypes.Structure):
+    _fields_ = [("weight", c_void_p), ("scale", c_void_p), ("bias", c_void_p)]
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = [
+        *((name, _Linear) for name in ("c_attn", "c_proj", "c_fc", "c_out")),
+        *((name, c_void_p) for name in ("gain_1", "shift_1", "gain_2", "shift_2", "relative")),
+    ]
+
+
+_INTEGERS = (
+    "kind", "layers", "heads", "width", "head", "vocab", "position", "norm", "activation", "qk_norm", "embed_norm",
+    "distances",
+)  # fmt: skip
+
+
+class _Model(ctypes.Structure):
+    _fields_ = [
+        *((name, c_int32) for name in _INTEGERS),
+        ("eps", c_float),
+        *((name, c_void_p) for name in ("wte", "wpe", "cos", "sin", "gain_f", "shift_f")),
+        ("head_out", _Linear),
+        ("layer", ctypes.POINTER(_Layer)),
+    ]
+
+
+class _Request(ctypes.Structure):
+    _fields_ = [("takes", c_int32), ("capacity", c_int32), *((n, c_void_p) for n in ("keys", "values", "scratch"))]
+
+
+def _up(n: int) -> int:
+    return -(-n // PANEL) * PANEL
+
+
+def panels(rows: Tensor) -> Tensor:
+    """Lay rows [..., N, D] out as panels [..., N/32, D, 32], N filled up with zeros."""
+    filled = F.pad(rows, (0, 0, 0, _up(rows.shape[-2]) - rows.shape[-2]))
+    return filled.unflatten(-2, (-1, PANEL)).transpose(-1, -2).contiguous()
+
+
+class Packed:
+    """A model's weights as step.cpp reads them. Holds no reference to the model, and nothing of any request."""
+
+    def __init__(self, model: GPT, kind: str, lib: ctypes.CDLL) -> None:
+        self.kind, self.lib, self.config = kind, lib, model.config
+        self.kept: list[Tensor] = []  # keeps the memory alive that the structs point to
+        self.path = lib.mt_path(os.environ.get("GPT_CORE_NATIVE_PATH", "").encode())
+        if self.path < 0:
+            raise ValueError(f"this machine can't run {os.environ['GPT_CORE_NATIVE_PATH']!r}")
+        self._layers = (_Layer * model.config.n_layer)(*[self._layer(block) for block in model.h])
+        self.struct = self._model(model)
+        self.threads = self._threads()
+
+    @property
+    def path_name(self) -> str:
+        """The instruction set in use."""
+        return str(self.lib.mt_path_name(self.path).decode())
+
+    def _threads(self) -> int:
+        size = sum(t.nbytes for t in self.kept)
+        return max(1, min(torch.get_num_threads(), _MOST_THREADS, size // _BYTES_PER_THREAD))
+
+    def _keep(self, tensor: Tensor | None) -> int | None:
+        if tensor is None:
+            return None
+        self.kept.append(tensor.detach().contiguous())
+        return self.kept[-1].data_ptr()
+
+    def _linear(self, layer: torch.nn.Linear) -> _Linear:
+        weight, scale = layer.weight.detach().float(), None
+        if self.kind == "int8":
+            scale = weight.abs().amax(1).clamp_min(1e-30) / 127
+            packed = panels((weight / scale[:, None]).round().to(torch.int8))
+            scale = F.pad(scale, (0, _up(len(scale)) - len(scale)))
+        elif self.kind == "bf16":  # outputs j and j + 16 share a word
+            packed = panels(weight.bfloat16()).unflatten(-1, (2, PANEL // 2)).transpose(-1, -2)
+        else:
+            packed = panels(weight)
+        bias = None if layer.bias is None else F.pad(layer.bias.detach().float(), (0, _up(len(weight)) - len(weight)))
+        return _Linear(self._keep(packed), self._keep(scale), self._keep(bias))
+
+    def _norm(self, norm: torch.nn.Module) -> tuple[int | None, int | None]:
+        return self._keep(getattr(norm, "weight", None)), self._keep(getattr(norm, "bias", None))
+
+    def _layer(self, block: torch.nn.Module) -> _Layer:
+        attn, mlp = block.attn, block.mlp
+        linears = [self._linear(linear) for linear in (attn.c_attn, attn.c_proj, mlp.c_fc, mlp.c_proj)]
+        relative = getattr(attn, "rel", None)
+        relative = None if relative is None else self._keep(panels(relative.detach()))
+        return _Layer(*linears, *self._norm(block.ln_1), *self._norm(block.ln_2), relative)
+
+    def _model(self, model: GPT) -> _Model:
+        c = model.config
+        orders = [order.index(getattr(c, name)) for name, order in _ORDERS.items()]
+        wpe = model.wpe.weight if c.position == "learned" else None
+        cos, sin = (model.cos, model.sin) if c.position == "rotary" else (None, None)
+        tables = [self._keep(t) for t in (model.wte.weight, wpe, cos, sin)]
+        return _Model(
+            KINDS.index(self.kind), c.n_layer, c.n_head, c.n_embd, c.head_size, c.vocab_size, *orders, c.qk_norm,
+            c.embed_norm, c.distances, c.norm_eps, *tables, *self._norm(model.ln_f), self._linear(model.lm_head),
+            self._layers,
+        )  # fmt: skip
+
+
+class NativeEngine:
+    """One request: PyTorch reads the window, then each column is one C call. See :class:`gpt_core.generate.Engine`."""
+
+    def __init__(self, model: GPT, packed: Packed) -> None:
+        self.model, self.packed, self.config = model, packed, model.config
+        self.capacity = _up(model.config.context)
+        self.takes = self.length = 0
+
+    def prefill(self, window: Tensor, takes: int) -> Tensor:
+        """Forget everything, read window [B, T]; a single row is read once and copied to ``takes`` rows."""
+        cache = KVCache(self.config, len(window), capacity=window.shape[1])
+        logits = self.model(window, cache, last_only=True)[:, -1]
+        self._prepare(max(takes, len(window)))
+        self._copy(cache)
+        self.length = cache.length
+        return logits.expand(self.takes, -1)
+
+    def step(self, column: Tensor) -> Tensor:
+        """Read one more column [B] and return the next logits [B, V]."""
+        if self.length >= self.config.context:
+            raise IndexError(f"the model reads {self.config.context} tokens; prefill a shorter window")
+        ids = column.contiguous()
+        out = torch.empty(self.takes, self.config.vocab_size)
+        p = self.packed
+        p.lib.mt_step(
+            p.path, self._model_at, self._request_at, ids.data_ptr(), self.length, out.data_ptr(), p.threads
+        )
+        self.length += 1
+        return out
+
+    def _prepare(self, takes: int) -> None:
+        if takes == self.takes:
+            return
+        c, self.takes = self.config, takes
+        rows = (c.n_layer, takes, c.n_head)
+        self.keys = torch.empty(*rows, self.capacity // PANEL, c.head_size, PANEL)
+        self.values = torch.zeros(*rows, _up(c.head_size) // PANEL, self.capacity, PANEL)
+        self._model_at = ctypes.addressof(self.packed.struct)
+        self.scratch = torch.zeros(self.packed.lib.mt_scratch(self._model_at, takes, self.capacity))
+        buffers = [t.data_ptr() for t in (self.keys, self.values, self.scratch)]
+        self._request = _Request(takes, self.capacity, *buffers)
+        self._request_at = ctypes.addressof(self._request)
+
+    def _copy(self, cache: KVCache) -> None:
+        size, length = self.config.head_size, cache.length
+        for layer, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
+            packed = panels(k)
+            self.keys[layer][:, :, : packed.shape[2]] = packed
+            lanes = F.pad(v, (0, _up(size) - size)).unflatten(-1, (-1, PANEL)).transpose(2, 3)
+            self.values[layer][:, :, :, :length] = lanes
+
+
+_packed: weakref.WeakKeyDictionary[GPT, dict[str, tuple[object, Packed | str]]] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def native_engine(model: GPT, kind: str = "fp32") -> NativeEngine | str:
+    """Return an engine for one request, or a sentence that says why there is none.
+
+    The weights are packed once per model and again after they changed; the first time, the step is compared with the
+    model itself.
+    """
+    if model.device.type != "cpu" or model.wte.weight.dtype != torch.float32:
+        return f"the native step runs fp32 models on the CPU; this one is {model.wte.weight.dtype} on {model.device}"
+    lib = library()
+    if isinstance(lib, str):
+        return lib
+    with _lock:
+        known = _packed.setdefault(model, {})
+        state = _state(model)
+        if kind not in known or known[kind][0] != state:
+            known[kind] = (state, _pack(model, kind, lib))
+        packed = known[kind][1]
+    return packed if isinstance(packed, str) else NativeEngine(model, packed)
+
+
+def _state(model: GPT) -> object:
+    return [(p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters()]
+
+
+def _pack(model: GPT, kind: str, lib: ctypes.CDLL) -> Packed | str:
+    try:
+        with torch.inference_mode():
+            packed = Packed(model, kind, lib)
+            off = _difference(model, packed)
+    except ValueError as e:
+        return str(e)
+    if off <= {"fp32": 1e-4, "bf16": 0.1, "int8": 0.2}[kind]:
+        return packed
+    return f"the native step ({packed.path_name}) does not give the model's own logits here (off by {off:.2g})"
+
+
+def _difference(model: GPT, packed: Packed) -> float:
+    """Largest distance of native logits from the model's, in units of the largest logit, over a few ids."""
+    c: GPTConfig = model.config
+    length = min(6, c.context)
+    if length < 2:
+        return 0.0
+    ids = (torch.arange(2 * length).view(2, -1) * 7 + 1) % c.vocab_size
+    engine = NativeEngine(model, packed)
+    engine.prefill(ids[:, :1], 2)
+    for n in range(1, length):
+        logits = engine.step(ids[:, n])
+    wanted = model(ids)[:, -1]
+    finite = wanted.isfinite()
+    if not torch.equal(finite, logits.isfinite()):
+        return math.inf
+    scale = wanted[finite].abs().amax().clamp_min(1.0) if finite.any() else 1.0
+    return float((logits - wanted)[finite].abs().amax() / scale) if finite.any() else 0.0
