@@ -71,7 +71,18 @@ def find_pieces(folder: Path, config: CorpusConfig) -> list[Piece]:
     missing = [n for n in names if n not in official] if official else []
     if missing:
         raise UserError(f"{len(missing)} of {len(names)} files, {missing[0]} first, are not in the folder's split CSV")
-    return [Piece(p, n, official[n] if official else hash_split(n, config)) for p, n in zip(paths, names, strict=True)]
+    split = official or _drawn_splits(names, config)
+    return [Piece(p, n, split[n]) for p, n in zip(paths, names, strict=True)]
+
+
+def _drawn_splits(names: list[str], config: CorpusConfig) -> dict[str, str]:
+    """Every piece's own draw; where a small folder leaves a wanted split empty, one training piece moves there."""
+    splits = {name: hash_split(name, config) for name in names}
+    for split, share in (("validation", config.validation), ("test", config.test)):
+        train = sorted((n for n in names if splits[n] == "train"), key=_draw)
+        if share > 0 and split not in splits.values() and len(train) > 1:
+            splits[train[0]] = split
+    return splits
 
 
 def _official_split(folder: Path) -> dict[str, str]:
@@ -86,10 +97,14 @@ def _official_split(folder: Path) -> dict[str, str]:
 
 def hash_split(name: str, config: CorpusConfig) -> str:
     """Choose a piece's split by its name alone: the same on every machine, whatever else the folder holds."""
-    draw = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
+    draw = _draw(name)
     if draw < config.test:
         return "test"
     return "validation" if draw < config.test + config.validation else "train"
+
+
+def _draw(name: str) -> float:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
 
 
 def encode_pieces(pieces: list[Piece], cache: Path, config: CorpusConfig) -> Iterator[Encoded]:
