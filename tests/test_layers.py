@@ -47,24 +47,32 @@ def _modules() -> dict[str, Path]:
 MODULES = _modules()
 
 
-def imports_of(source: str, name: str, is_package: bool = False) -> set[str]:
-    """Every module a source imports, wherever the statement stands; ``from a import b`` gives a.b if that is one."""
+def imports_of(source: str, name: str, *, types: bool = True) -> set[str]:
+    """Every module a source imports, wherever the statement stands; ``from a import b`` gives a.b if that is one.
+
+    Without ``types``, what stands under ``if TYPE_CHECKING`` does not count: it never runs.
+    """
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    unrun = {id(n) for i in ast.walk(tree) if _type_checking(i) for b in i.body for n in ast.walk(b)}
+    for node in ast.walk(tree):
+        if id(node) in unrun and not types:
+            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parents = name.split(".")[: len(name.split(".")) - node.level + is_package]
-                base = ".".join([*parents, *([base] if base else [])])
-            for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                found.add(inner if inner in MODULES else base)
+            assert not node.level, f"{name}: write imports in full"
+            found |= {m if (m := f"{node.module}.{a.name}") in MODULES else node.module for a in node.names}
     return found - {name}
 
 
-GRAPH = {n: imports_of(p.read_text(encoding="utf-8"), n, p.name == "__init__.py") for n, p in MODULES.items()}
+def _type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+SOURCES = {name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}
+GRAPH = {name: imports_of(text, name) for name, text in SOURCES.items()}
+RUN_GRAPH = {name: imports_of(text, name, types=False) for name, text in SOURCES.items()}
 
 
 def place(module: str) -> tuple[int, str] | None:
@@ -102,7 +110,7 @@ def test_there_is_no_cycle():
         assert module not in path, "cycle: " + " -> ".join([*path, module])
         if module in done:
             return
-        for other in sorted(GRAPH[module] & MODULES.keys()):
+        for other in sorted(RUN_GRAPH[module] & MODULES.keys()):
             visit(other, (*path, module))
         done.add(module)
 
@@ -135,7 +143,9 @@ def test_who_never_imports_what(who, never):
 def test_the_check_sees_imports_inside_functions():
     source = "def f():\n    from gpt_core import errors\n    if True:\n        import torch.nn\n"
     assert imports_of(source, "music_transformer.x") == {"gpt_core.errors", "torch.nn"}
-    assert imports_of("from .score import Note", "music_transformer.x") == {"music_transformer.score"}
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\nelse:\n    import json\n"
+    assert imports_of(source, "music_transformer.x") == {"typing", "torch", "json"}
+    assert imports_of(source, "music_transformer.x", types=False) == {"typing", "json"}
 
 
 def run(code: str) -> str:
@@ -147,10 +157,10 @@ def run(code: str) -> str:
 # What --help needs: the packages, every command module, every module of settings.
 LIGHT = [
     m
-    for m, path in MODULES.items()
+    for m in MODULES
     if m in (*PACKAGES, "gpt_core.errors", "gpt_core.codec", "gpt_core.options", "music_transformer.midi")
     or m.split(".")[-1].startswith("cli")
-    or " = option(" in path.read_text(encoding="utf-8")
+    or " = option(" in SOURCES[m]
 ]
 
 
