@@ -132,3 +132,15 @@ def legible(piece: bytes) -> str:
         return f"⟨{piece.hex(' ')}⟩"
     shown = text.replace("\r", "␍").replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
     return "".join(c if c.isprintable() else f"⟨{ord(c):x}⟩" for c in shown)
+
+
+def place_name(tokens: Tokens, place: int, group: str = "note") -> str:
+    """A place in words: ``C4 at 12.50 s``, ``wait 500 ms at 3.00 s``, or the word itself."""
+    if not tokens.notes:
+        same = [place] if group == "event" else [t for t, p in enumerate(tokens.places) if p == place]
+        return "".join(tokens.labels[t] for t in same)
+    if group == "note" and tokens.note[place] >= 0 and place:
+        note = tokens.notes[tokens.note[place]]
+        return f"{pitch_name(note.pitch)} at {note.start:.2f} s"
+    timeless = tokens.kinds[place] in ("bos", "pad", "eos")
+    return tokens.labels[place] + ("" if timeless else f" at {tokens.seconds[place]:.2f} s")

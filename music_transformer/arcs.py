@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ from gpt_core.checkpoint import Checkpoint
 from gpt_core.edges import STORED, EdgeRule, pack
 from gpt_core.errors import UserError
 from music_transformer.arc_query import ArcPack, ArcQuery, ArcSet, find_arcs
-from music_transformer.arc_tokens import Tokens, music_tokens, pitch_name
+from music_transformer.arc_tokens import Tokens, music_tokens
 from music_transformer.events import encode
 from music_transformer.score import Score
 from music_transformer.vocabulary import BOS
 
 _CHUNK = 64
+Rows = tuple[range, NDArray[Any]]  # some queries and their weights [n, T]
 
 
 class AttentionView:
@@ -40,6 +41,7 @@ class AttentionView:
         self.kept = kept
         self.whole = trace.start + trace.length
         self._packs: dict[tuple[str, int], ArcPack] = {}
+        self._flow: tuple[int, torch.Tensor] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -53,12 +55,48 @@ class AttentionView:
             raise UserError(f"view is {view!r}; choose one of {', '.join(core.VIEWS)}")
         with self._lock:
             if (view, layer) not in self._packs:
-                self._packs[view, layer] = make_pack(self.trace, view, layer, self.tokens.leads, self.kept)
+                heads = self.trace.config.n_head if view == "heads" else 1
+                self._packs[view, layer] = make_pack(
+                    lambda head: self._rows(view, layer, head),
+                    heads,
+                    self.tokens.leads,
+                    self.kept,
+                    sum_to_one=view != "max",
+                )
             return self._packs[view, layer]
+
+    def _rows(self, view: str, layer: int, head: int) -> Iterator[Rows]:
+        flow = self._rollout(layer) if view == "rollout" else None
+        for part in _chunks(self.trace.length):
+            if flow is not None:
+                rows = flow[part.start : part.stop]
+            elif view == "heads":
+                rows = core.rows(self.trace, layer, part, [head])[0]
+            else:
+                rows = core.blend(self.trace, layer, part, view)
+            yield part, rows.cpu().numpy()
+
+    def _rollout(self, layer: int) -> torch.Tensor:
+        """The rollout [T, T] up to ``layer``, grown from the layer below where that was the last one asked for."""
+        known, flow = (
+            self._flow
+            if self._flow and self._flow[0] <= layer
+            else (0, core.rollout(self.trace, self.trace.queries, 0))
+        )
+        for l in range(known + 1, layer + 1):
+            parts = [core.blend(self.trace, l, part) @ flow for part in _chunks(self.trace.length)]
+            flow = (flow + torch.cat(parts)) / 2
+        self._flow = (layer, flow)
+        return flow
 
     def arcs(self, query: ArcQuery) -> ArcSet:
         """Answer a query."""
         return find_arcs(self.pack(query.view, query.layer), self.tokens.places, self.tokens.leads, query)
+
+    def opening(self) -> ArcQuery:
+        """Return a query to open the view with: the last note, or the last token of a text, in a middle layer."""
+        tokens = note_tokens(self.tokens) if self.tokens.notes else (self.trace.length - 1,)
+        return ArcQuery(layer=self.trace.config.n_layer // 2, tokens=tokens)
 
     def manifest(self) -> dict[str, Any]:
         """Return everything a viewer needs beside the packs, as JSON types."""
@@ -67,7 +105,7 @@ class AttentionView:
         return {
             "format": 1,
             "model": self.model | shape,
-            "kind": "music" if self.tokens.note else "text",
+            "kind": "music" if self.tokens.notes else "text",
             "tokens": self.tokens.to_dict(),
             "start": self.start,
             "whole": self.whole,
@@ -86,41 +124,31 @@ class AttentionView:
         return f"{held}, the {self.start:,} before were not."
 
 
-def make_pack(trace: core.Trace, view: str, layer: int, leads: Sequence[int], kept: EdgeRule = STORED) -> ArcPack:
-    """Pack every row of a layer in one pass, and add up rows and columns before anything is left out."""
-    heads = trace.config.n_head if view == "heads" else 1
-    lead = np.asarray(leads) == np.arange(trace.length)
-    sums = np.zeros((3, heads, trace.length))
+def make_pack(
+    rows_of: Callable[[int], Iterator[Rows]], heads: int, leads: Sequence[int], kept: EdgeRule, *, sum_to_one: bool
+) -> ArcPack:
+    """Pack each head's rows in one pass, and add up rows and columns before anything is left out."""
+    length = len(leads)
+    lead = np.asarray(leads) == np.arange(length)
+    sums = np.zeros((3, heads, length))
 
     def chunks() -> Iterator[NDArray[Any]]:
         for head in range(heads):
-            for part, rows in _rows(trace, view, layer, head):
+            for part, rows in rows_of(head):
                 sums[0, head, part.start : part.stop] = rows.sum(1, dtype=np.float64)
                 sums[1, head] += rows.sum(0, dtype=np.float64)
                 sums[2, head] += rows[lead[part.start : part.stop]].sum(0, dtype=np.float64)
                 yield rows[:, : part.stop]
 
-    return ArcPack(pack(chunks(), heads, trace.length, kept), *_exact_halves(sums, view))
+    packed = pack(chunks(), heads, length, kept)
+    if sum_to_one:
+        sums[0] = 1.0  # exactly, whatever the rounding of the sum
+    return ArcPack(packed, *sums.astype(np.float16))
 
 
-def _rows(trace: core.Trace, view: str, layer: int, head: int) -> Iterator[tuple[range, NDArray[Any]]]:
-    flow = core.rollout(trace, range(trace.length), layer) if view == "rollout" else None
-    for start in range(0, trace.length, _CHUNK):
-        part = range(start, min(start + _CHUNK, trace.length))
-        if flow is not None:
-            rows = flow[part.start : part.stop]
-        elif view == "heads":
-            rows = core.rows(trace, layer, part, [head])[0]
-        else:
-            rows = core.blend(trace, layer, part, view)
-        yield part, rows.cpu().numpy()
-
-
-def _exact_halves(sums: NDArray[Any], view: str) -> Iterator[NDArray[np.float16]]:
-    """Round sums to halves; rows that are probabilities add up to exactly 1."""
-    if view != "max":
-        sums[0] = 1.0
-    yield from sums.astype(np.float16)
+def _chunks(length: int) -> Iterator[range]:
+    for start in range(0, length, _CHUNK):
+        yield range(start, min(start + _CHUNK, length))
 
 
 @dataclass(frozen=True)
@@ -195,16 +223,3 @@ def attention(
     if not full.tokens:
         full = replace(full, tokens=note_tokens(view.tokens, at))
     return Attention(view, full, view.arcs(full))
-
-
-def place_name(tokens: Tokens, place: int, group: str = "note") -> str:
-    """A place in words: ``C4 at 12.50 s``, ``wait 500 ms at 3.00 s``, ``␣upon (word 3)``."""
-    if not tokens.note:
-        return "".join(
-            tokens.labels[i] for i, p in enumerate(tokens.places) if p == place or (group == "event" and i == place)
-        )
-    at = f" at {tokens.seconds[place]:.2f} s"
-    if group == "note" and tokens.note[place] >= 0 and place:
-        note = tokens.notes[tokens.note[place]]
-        return f"{pitch_name(note.pitch)} at {note.start:.2f} s"
-    return tokens.labels[place] + ("" if tokens.kinds[place] in ("bos", "pad", "eos") else at)

@@ -69,7 +69,7 @@ class Tab {
     this.model.replaceChildren(...names.map((value) => make("option", { value, text: value })));
     this.beside.replaceChildren(...[["", "nothing"], ["layer", "another layer"], ...names.slice(1).map((n) => [n, n])].map(([value, text]) => make("option", { value, text })));
     for (const e of [this.pieceLine, this.partLine]) e.hidden = kind !== "music";
-    this.textLine.hidden = kind !== "text";
+    for (const e of [this.textLine, this.go]) e.hidden = kind !== "text";
     if (!quiet) this.look();
   }
 

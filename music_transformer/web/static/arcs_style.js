@@ -8,7 +8,8 @@ export const STYLE = `
 .arcs *, .arcs *::before { box-sizing: border-box; }
 .arcs .bar { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 14px; margin: 0 0 8px; }
 .arcs .group { display: inline-flex; align-items: center; gap: 5px; white-space: nowrap; margin: 0; color: var(--ink); font-size: 13px; }
-.arcs .group[hidden] { display: none; }
+.arcs [hidden] { display: none !important; }
+.arcs .textline textarea { flex: 1; font: inherit; color: var(--ink); background: var(--paper); border: 1px solid var(--line); border-radius: 9px; padding: 8px 10px; resize: vertical; }
 .arcs .end { margin-left: auto; }
 .arcs .name { color: var(--soft); font-size: 12px; }
 .arcs .title { font-weight: 600; }

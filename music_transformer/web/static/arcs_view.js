@@ -1,6 +1,6 @@
 // Arcs, the view: one question over one or two panes; toolbar, keyboard, status line, table, playback, export.
 
-import { groupsOf, percent, placeName, sentence } from "./arcs_data.js";
+import { edges, groupsOf, percent, placeName, sentence } from "./arcs_data.js";
 import { headColor } from "./arcs_draw.js";
 import { make, Pane } from "./arcs_pane.js";
 import { Player } from "./arcs_play.js";
@@ -34,14 +34,22 @@ export class ArcsView {
     this.setRule();
     const stops = this.stops(this.panes[0]), start = this.panes[0].manifest.start;
     if (asked?.length) this.locked = asked.map((t) => t + start);
-    else this.hovered = stops[Math.floor(stops.length * 0.8)] + start;
     for (const pane of this.panes) pane.layout();
     this.watch();
     await this.refresh(true);
+    if (!asked?.length && stops.length) this.hovered = this.farthest(stops) + start;
+    this.answer(true);
     const here = this.asked()[0];
     if (here !== undefined) this.panes.forEach((p) => this.within(p, here) && p.reveal(this.placeIn(p, here)));
     this.element.dataset.ready = "1";
     return this;
+  }
+
+  // The view opens at the note of the later part whose arcs reach farthest back.
+  farthest(stops) {
+    const [pane] = this.panes, late = stops.slice(Math.floor(stops.length * 0.55)), step = Math.ceil(late.length / 40);
+    const reach = (place) => pane.pack && edges(pane.pack, pane.tokens, { ...pane.query(), tokens: [place] }).arcs.reduce((sum, a) => sum + a.weight ** 0.5 * Math.abs(a.query - a.key), 0);
+    return late.filter((_, i) => i % step === 0).reduce((best, place) => (reach(place) > reach(best) ? place : best), late[0]);
   }
 
   // ---- the page's parts ----------------------------------------------------------------------------------------------
