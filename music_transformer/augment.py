@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from gpt_core.errors import UserError
-from music_transformer.score import Score, make_score
+from music_transformer.score import Score, Tempo, TimeSignature, make_score
+
+Mark = TypeVar("Mark", Tempo, TimeSignature)
 
 
 def transpose(score: Score, semitones: int) -> Score:
@@ -20,7 +23,7 @@ def transpose(score: Score, semitones: int) -> Score:
 
 
 def stretch(score: Score, factor: float) -> Score:
-    """Multiply every time by ``factor`` (2 = twice as slow), the tempo marks included; UserError unless it is positive."""
+    """Multiply every time by ``factor`` (2 = twice as slow), tempo marks included; UserError unless it is positive."""
     if not 0 < factor < float("inf"):
         raise UserError(f"the stretch factor is {factor}; it must be above 0")
     return Score(
@@ -34,8 +37,8 @@ def stretch(score: Score, factor: float) -> Score:
 def crop(score: Score, start: float, end: float) -> Score:
     """Keep what sounds from ``start`` to ``end`` (seconds), cut at both edges and moved so that ``start`` is 0.
 
-    A note struck before ``start`` is left out; one held beyond ``end`` is released there. A pedal held across an edge is
-    cut at it; the tempo and the time signature in force at ``start`` are kept.
+    A note struck before ``start`` is left out, one held beyond ``end`` is released there, a pedal held across an edge
+    is cut at it; the tempo and the time signature in force at ``start`` are kept.
     """
     if not start < end:
         raise UserError(f"a crop from {start} s to {end} s is empty; the end must lie after the start")
@@ -50,7 +53,7 @@ def crop(score: Score, start: float, end: float) -> Score:
     return make_score(notes, pedals, _map_from(score.tempos, start, end), _map_from(score.time_signatures, start, end))
 
 
-def _map_from(marks: tuple, start: float, end: float) -> list:
+def _map_from(marks: tuple[Mark, ...], start: float, end: float) -> list[Mark]:
     """Marks between ``start`` and ``end``, led by the one in force at ``start``, on the cropped clock."""
     before = [m for m in marks if m.time <= start]
     within = [m for m in marks if start < m.time < end]

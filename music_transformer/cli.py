@@ -7,8 +7,8 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from gpt_core.errors import UserError
 
@@ -72,7 +72,7 @@ def _run(argv: list[str]) -> int:
 def build_parser(verbs: Sequence[Verb], chosen: Verb | None = None) -> argparse.ArgumentParser:
     """The parser with every verb's one line, and the flags of the chosen one."""
     parser = argparse.ArgumentParser(PROGRAM, description="A transformer that continues your piano MIDI, on your CPU.")
-    parser.add_argument("--version", action="version", version=f"%(prog)s {_version() if chosen is None else ''}")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {'' if chosen else _version()}")
     commands = parser.add_subparsers(dest="verb", metavar="COMMAND", title="commands")
     for verb in verbs:
         sub = commands.add_parser(verb.name, help=verb.help, description=verb.help[0].upper() + verb.help[1:] + ".")
@@ -94,6 +94,6 @@ def _exists(verb: Verb) -> bool:
     return importlib.util.find_spec(f"music_transformer.{verb.module}") is not None
 
 
-def _function(verb: Verb, prefix: str):
+def _function(verb: Verb, prefix: str) -> Callable[[Any], Any]:
     module = importlib.import_module(f"music_transformer.{verb.module}")
     return getattr(module, f"{prefix}_{verb.name}")

@@ -147,7 +147,7 @@ def _bin_changes(is_on: np.ndarray, bins: np.ndarray) -> np.ndarray:
 
 
 class _Walk:
-    """One pass over ids: each id's step, and notes as [pitch, on, off (steps), bin, index of ON, index of OFF or -1]."""
+    """One pass over ids: each id's step, and notes as [pitch, on, off, bin, index of ON, index of OFF or -1]."""
 
     def __init__(self, ids: list[int]) -> None:
         self.notes: list[list[int]] = []
