@@ -16,7 +16,7 @@ from music_transformer.grammar import Grammar, GrammarConfig
 from music_transformer.midi import write_midi
 from music_transformer.receipts import Receipt, make_receipt, to_text
 from music_transformer.score import Score
-from music_transformer.splice import cut, joined, new_part, with_clock
+from music_transformer.splice import cut, followed, joined, new_part, with_clock
 from music_transformer.version import package_version
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class ComposeConfig:
     max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
     max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
     min_seconds: float | None = option(None, "the piece may end by itself from here on; none = not early", low=0.0)
+    until: float | None = option(
+        None, "rewrite --at to this second only, and keep what follows; none = all is new", low=0.0
+    )
+    max_events: int | None = option(None, "end after so many events, however short; none = no such limit", low=1)
 
 
 class Step(NamedTuple):
@@ -94,6 +98,8 @@ class Composition:
         if self.config.seed is None:
             self.config = dataclasses.replace(self.config, seed=secrets.randbelow(2**31))
         self.sampling = sampling or PRESETS[DEFAULT_PRESET]
+        if self.config.until is not None:
+            self.config = dataclasses.replace(self.config, seconds=_gap(self.config))
         self.cut = cut(self.score, self.config.at)
         self.ids: list[list[int]] = [[] for _ in range(self.config.takes)]
         self._source = source
@@ -110,7 +116,7 @@ class Composition:
         stream = generate(
             self.piano.model,
             torch.tensor([self.cut.ids]),
-            max_new_tokens=int(c.seconds * EVENTS_PER_SECOND) + 500,
+            max_new_tokens=c.max_events or int(c.seconds * EVENTS_PER_SECOND) + 500,
             sampling=self.sampling,
             filters=[self._grammar()],
             stop_ids=[EOS],
@@ -125,7 +131,8 @@ class Composition:
                     done[t] = event == EOS
                     now[t] += event - TIME_SHIFT + 1 if TIME_SHIFT <= event < VELOCITY else 0
             yield Step(tuple(i[-1] for i in self.ids), tuple(n / STEPS_PER_SECOND for n in now), tuple(done))
-            if cancelled():
+            if cancelled():  # the receipt must tell where it ended, to end there again
+                self.config = dataclasses.replace(c, max_events=max(map(len, self.ids)))
                 return
 
     def _grammar(self) -> Grammar:
@@ -143,6 +150,9 @@ class Composition:
         new = new_part(self.cut.ids, ids)
         prompt, join = self.cut.prompt, self.cut.join
         whole = joined(prompt, new, join)
+        if self.config.until is not None:
+            assert self.score is not None
+            whole = followed(whole, self.score, self.config.until)
         seed = self.config.seed
         assert seed is not None
         return Take(
@@ -163,6 +173,13 @@ class Composition:
             take=index,
             settings={"compose": to_json(self.config), "sampling": to_json(self.sampling)},
         )
+
+
+def _gap(config: ComposeConfig) -> float:
+    """Seconds between ``at`` and ``until``; UserError where there are none."""
+    if config.at is None or config.until is None or config.until - config.at < 0.1:
+        raise UserError(f"--until is {config.until} and --at is {config.at}; give --at at least 0.1 s before --until")
+    return round(config.until - config.at, 2)
 
 
 def continue_score(

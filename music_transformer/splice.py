@@ -95,6 +95,15 @@ def joined(prompt: Score, new: Score, join: float) -> Score:
     return dataclasses.replace(whole, ticks_per_beat=prompt.ticks_per_beat)
 
 
+def followed(whole: Score, source: Score, until: float) -> Score:
+    """Return ``whole`` up to second ``until``, and from there on what ``source`` holds: a rewritten range."""
+    head = [n for n in whole.notes if n.start < until]
+    tail = [n for n in source.notes if n.start >= until]
+    pedals = {*whole.pedals, *(p for p in source.pedals if p.start >= until)}
+    made = make_score([*head, *tail], pedals, source.tempos, source.time_signatures)
+    return dataclasses.replace(made, ticks_per_beat=source.ticks_per_beat)
+
+
 def _free_channel(prompt: Score) -> int:
     """Return a channel on which no pedal of the prompt can blur the new notes; 0 where there is none or no prompt."""
     used = {n.channel for n in prompt.notes} | {p.channel for p in prompt.pedals}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 import time
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpt_core.errors import UserError
-from gpt_core.options import to_json
 from music_transformer.compose import Composition, Step, Take, refuse_silence
 from music_transformer.web.live import LiveTake
 from music_transformer.web.orders import Order
@@ -24,7 +22,7 @@ log = logging.getLogger(__name__)
 class Job:
     """One order of one visitor. ``emit`` receives messages (dicts of JSON types) from the job's thread.
 
-    Types: queue (ahead), start (job, join, takes, seed), notes (events, seconds, done, rate, left), done (pieces,
+    Types: queue (ahead), start (join, takes, seed, seconds), notes (events, seconds, done, rate, left), done (pieces,
     stopped), error (message). After done or error nothing follows but None, which closes the stream.
     """
 
@@ -70,6 +68,7 @@ class Job:
                     "join": composition.cut.join,
                     "takes": composition.config.takes,
                     "seed": composition.config.seed,
+                    "seconds": composition.config.seconds,
                 }
                 yield from self._live(composition)
         takes = composition.takes() if any(composition.ids) else []
@@ -127,38 +126,37 @@ def start_composition(session: Session, shelf: Shelf, order: Order) -> Compositi
 
 def save_takes(shelf: Shelf, order: Order, takes: list[Take]) -> list[Piece]:
     """Put takes on the shelf below the piece they continue."""
-    parent = shelf.get(order.piece) if order.piece is not None else None
-    pieces = []
-    for take in takes:
-        name = f"{parent.name} +{take.new.end:.0f} s" if parent else _new_name(shelf)
-        piece = Piece(
-            id="",
-            kind="take",
-            name=name,
-            parent=order.piece,
-            seconds=take.whole.end,
-            join=take.join,
-            notes=len(take.whole.notes),
-            facts=_facts(order, take),
-        )
-        pieces.append(shelf.add(piece, take.midi("whole"), take.midi("new")))
-    return pieces
+    return [shelf.add(_piece(shelf, order, take), take.midi("whole"), take.midi("new")) for take in takes]
 
 
-def _new_name(shelf: Shelf) -> str:
+def _piece(shelf: Shelf, order: Order, take: Take) -> Piece:
+    return Piece(
+        id="",
+        kind="take",
+        name=_name(shelf, order, take),
+        parent=order.piece,
+        seconds=take.whole.end,
+        join=take.join,
+        until=order.compose.until,
+        notes=len(take.whole.notes),
+        facts={
+            "preset": order.preset,
+            **take.receipt.settings,
+            "seed": take.seed,
+            "take": take.index,
+            "events": len(take.ids),
+            "model": take.receipt.model,
+            "checkpoint": take.receipt.checkpoint,
+            "version": take.receipt.version,
+        },
+    )
+
+
+def _name(shelf: Shelf, order: Order, take: Take) -> str:
+    number = f", take {take.index + 1}" if order.compose.takes > 1 else ""
+    mood = order.preset.capitalize()
+    if order.compose.until is not None:
+        return f"{mood}, {take.join:.1f}-{order.compose.until:.1f} s rewritten{number}"
+    if order.piece is not None:
+        return f"{mood} +{take.new.end:.0f} s{number}"
     return f"Improvisation {sum(p.parent is None and p.kind == 'take' for p in shelf.list()) + 1}"
-
-
-def _facts(order: Order, take: Take) -> dict[str, Any]:
-    compose = dataclasses.replace(order.compose, seed=take.seed)
-    return {
-        "preset": order.preset,
-        "compose": to_json(compose),
-        "sampling": to_json(order.sampling),
-        "seed": take.seed,
-        "take": take.index,
-        "events": len(take.ids),
-        "model": take.receipt.model,
-        "checkpoint": take.receipt.checkpoint,
-        "version": take.receipt.version,
-    }

@@ -13,7 +13,7 @@ from music_transformer.compose import DEFAULT_PRESET, PRESETS, ComposeConfig
 
 MOST_TAKES = 4
 LONGEST = 300.0  # seconds of one request: others wait meanwhile
-_COMPOSE_FIELDS = ("seconds", "takes", "seed", "at")
+_COMPOSE_FIELDS = ("seconds", "takes", "seed", "at", "until")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Order:
 def order_from(data: Any) -> Order:
     """JSON of a request -> Order; UserError names what is unknown, missing or out of range.
 
-    Keys: piece, preset, seconds, takes, seed, at, and every field of Sampling, which then overrides the preset.
+    Keys: piece, preset, seconds, takes, seed, at, until, and every field of Sampling, which then overrides the preset.
     """
     if not isinstance(data, dict):
         raise UserError('an order must be a JSON object, for instance {"seconds": 20}')
@@ -46,7 +46,8 @@ def order_from(data: Any) -> Order:
     sampling = dataclasses.replace(PRESETS[preset], **drawn)
     check(compose)
     check(sampling)
-    if compose.takes > MOST_TAKES or compose.seconds > LONGEST:
+    length = compose.seconds if compose.until is None else compose.until - (compose.at or 0.0)
+    if compose.takes > MOST_TAKES or length > LONGEST:
         raise UserError(f"ask for at most {MOST_TAKES} takes and {LONGEST:g} seconds at once; you can go on from there")
     return Order(piece, preset, compose, sampling)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 import gradio as gr
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 
-from music_transformer.web import guard, routes, stream
+from music_transformer.web.backend import build_backend, include
 from music_transformer.web.session import Session
 from music_transformer.web.settings import ServeConfig
 
@@ -25,16 +25,11 @@ def build_app(config: ServeConfig | None = None, session: Session | None = None)
     """The whole app, ready for uvicorn. ``app.state.session`` is its session."""
     session = session or Session(config)
     os.environ["GRADIO_TEMP_DIR"] = session.scratch.name  # gradio's own uploads go when the session closes
-    app = FastAPI(title=TITLE, docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.session = session
-    guard.install(app)
+    app = build_backend(session)
     tabs = [importlib.import_module(name) for name in map(_dotted, TABS) if importlib.util.find_spec(name)]
-    checks = [Depends(guard.guard(session))]
-    for router in (routes.router, stream.router):
-        app.include_router(router, prefix="/mt", dependencies=checks)
     for tab in tabs:
         if hasattr(tab, "routes"):
-            app.include_router(tab.routes(session), prefix="/mt", dependencies=checks)
+            include(app, tab.routes(session), session)
     return _mount(app, _blocks(session, tabs), session)
 
 

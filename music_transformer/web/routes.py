@@ -105,11 +105,19 @@ def restore(own: Own, id: str) -> dict[str, Any]:
 
 
 @router.get("/pieces/{id}/notes")
-def packed(own: Own, id: str) -> Response:
+def notes_of(own: Own, id: str) -> Response:
     """The notes for the roll, see notes.py."""
     piece = own.get(id)
-    join = piece.join if piece.kind == "take" else float("inf")
-    return Response(notes.pack(own.score(id), join), media_type="application/octet-stream", headers=_PRIVATE)
+    packed = notes.pack(
+        own.score(id), piece.join if piece.parent or piece.kind == "take" else float("inf"), piece.until
+    )
+    return Response(packed, media_type="application/octet-stream", headers=_PRIVATE)
+
+
+@router.get("/pieces/{id}/bars")
+def bars_of(own: Own, id: str) -> list[float]:
+    """Where bars begin, for the ruler."""
+    return notes.bars(own.score(id))
 
 
 @router.get("/pieces/{id}/midi")

@@ -34,7 +34,8 @@ class UnknownPiece(UserError):
 class Piece:
     """One node of the tree. ``kind``: upload, sample, take, edit. Times in seconds, ``created`` since 1970.
 
-    ``join`` is where the newest part starts; ``facts`` holds JSON types: settings, seed, report, meters.
+    ``join`` is where the newest part starts, ``until`` where it ends (None: with the piece); ``facts`` holds JSON types:
+    settings, seed, report, meters.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Piece:
     created: float = 0.0
     seconds: float = 0.0
     join: float = 0.0
+    until: float | None = None
     notes: int = 0
     kept: bool = False
     deleted: float | None = None
