@@ -15,6 +15,7 @@ VERBS = (
     Verb("evaluate", "cli_train", "measure a model on text: perplexity and bits per byte"),
     Verb("finetune", "cli_tasks", "teach a model to translate or to summarize"),
     Verb("apply", "cli_tasks", "translate or summarize texts with a model so taught"),
+    Verb("score", "cli_tasks", "measure a model so taught on its held-out split"),
     Verb("import-gpt2", "cli_gpt2", "GPT-2 weights in Hugging Face's layout -> a checkpoint"),
     Verb("export-gpt2", "cli_gpt2", "a checkpoint of GPT-2's shape -> Hugging Face's layout"),
 )
