@@ -89,15 +89,18 @@ def _compose(args: argparse.Namespace, score: Score | None, source: bytes | None
     sampling = from_args(Sampling, args, PRESETS[args.preset])
     _check_folders(args)
     composition = Composition(
-        load(args.model, args.device), score, config, sampling, source=source, model_name=args.model
+        load(args.model, args.device), score, config, sampling, source=source, model_name=Path(args.model).name
     )
     stopped = _follow(composition, args.quiet)
     takes = [t for t in composition.takes() if t.new.notes] if stopped else refuse_silence(composition.takes())
     if not takes:
         print("music-transformer: stopped before the first note; nothing was written", file=sys.stderr)
         return 130
+    many = config.takes > 1
     for take in takes:
-        _write(take, args, many=config.takes > 1)
+        _write(take, args, many=many)
+    if args.wav:  # after all MIDI files: where nothing can play, they are there
+        _play(takes, args.wav, many=many)
     return 130 if stopped else 0
 
 
@@ -139,22 +142,26 @@ def _follow(composition: Composition, quiet: bool) -> bool:
             print(f"{events:,} events in {spent:.1f} s ({events / spent:,.0f} events/s)", file=sys.stderr)
 
 
-def _write(take: Take, args: argparse.Namespace, *, many: bool) -> None:
-    def name(path: Path) -> Path:
-        return path.with_name(f"{path.stem}-{take.index + 1}{path.suffix}") if many else path
+def _name(path: Path, take: Take, many: bool) -> Path:
+    return path.with_name(f"{path.stem}-{take.index + 1}{path.suffix}") if many else path
 
-    _store(name(args.out), take.midi("whole"))
+
+def _write(take: Take, args: argparse.Namespace, *, many: bool) -> None:
+    out = _name(args.out, take, many)
+    _store(out, take.midi("whole"))
     new = f"{take.new.end:.1f} s new ({len(take.new.notes):,} notes)"
-    print(f"{name(args.out)}: {take.whole.end:.1f} s, of which {new}; seed {take.seed}")
+    print(f"{out}: {take.whole.end:.1f} s, of which {new}; seed {take.seed}")
     if args.new_out:
-        _store(name(args.new_out), take.midi("new"))
+        _store(_name(args.new_out, take, many), take.midi("new"))
     if args.prompt_out:
         write_midi(take.prompt, args.prompt_out)
-    if args.wav:
-        from music_transformer.audio import render_wav
 
-        render_wav(take.whole, name(args.wav))
-        print(f"{name(args.wav)}")
+
+def _play(takes: list[Take], wav: Path, *, many: bool) -> None:
+    from music_transformer.audio import render_wav
+
+    for take in takes:
+        print(render_wav(take.whole, _name(wav, take, many)))
 
 
 def _store(path: Path, data: bytes) -> None:
