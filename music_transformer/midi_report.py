@@ -124,6 +124,8 @@ def _music(found: Findings, notes: Notes, score: Score) -> Iterator[str]:
         yield f"Sustain pedal kept: pressed {_count(len(score.pedals), 'time')}."
     if found.sequences > 1:
         yield f"The file holds {found.sequences} independent sequences (type 2); they follow one another."
+    elif found.sequences:
+        yield "A type 2 file with a single sequence."
 
 
 def _tempo(found: Findings, score: Score) -> str:
