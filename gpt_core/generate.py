@@ -9,12 +9,15 @@ import torch
 from torch import Tensor
 
 from gpt_core.cache import KVCache
+from gpt_core.eager import EagerEngine
 from gpt_core.errors import UserError
 from gpt_core.model import GPT
+from gpt_core.native import native_engine
 from gpt_core.sampling import Sampling, filters_from, sample
 
 # (ids so far [B, T], logits [B, V]) -> logits [B, V]. Temperature, top-k and the music grammar are all filters.
 Filter = Callable[[Tensor, Tensor], Tensor]
+ENGINES = ("auto", "torch", "native", "native-bf16", "native-int8")
 
 
 class Engine(Protocol):
@@ -30,7 +33,9 @@ class Engine(Protocol):
 
 
 class CachedEngine:
-    """PyTorch with a key-value cache."""
+    """The model's own modules with a key-value cache, on any device and in any precision."""
+
+    name = "PyTorch modules"
 
     def __init__(self, model: GPT) -> None:
         self.model = model
@@ -55,6 +60,8 @@ class CachedEngine:
 class UncachedEngine:
     """The slow honest version, to compare with: reads the whole window again for each token."""
 
+    name = "PyTorch modules without a cache"
+
     def __init__(self, model: GPT) -> None:
         self.model = model
         self.window = torch.empty(0)
@@ -70,6 +77,40 @@ class UncachedEngine:
         return self.model(self.window)[:, -1]
 
 
+def choose_engine(model: GPT, wish: str = "auto") -> Engine:
+    """Return a fresh engine for one request: the quickest one that is exact (``auto``), or the one asked for by name.
+
+    ``torch`` needs no compiler; ``native`` computes in fp32 too, ``native-bf16`` and ``native-int8`` store rounded weights.
+    Raises UserError where the engine asked for can't run here.
+    """
+    if wish not in ENGINES:
+        raise UserError(f"the engine is {wish!r}; choose one of {', '.join(ENGINES)}")
+    why = _modules_needed(model)
+    if not why and wish != "torch":
+        native = native_engine(model, wish.partition("-")[2] or "fp32")
+        if not isinstance(native, str):
+            return native
+        why = native
+    if wish.startswith("native"):
+        raise UserError(f"the engine {wish} can't be used: {why}; use auto")
+    return CachedEngine(model) if _modules_needed(model) else EagerEngine(model, why)
+
+
+def describe(engine: Engine) -> str:
+    """Say in one line which engine this is."""
+    return f"engine: {getattr(engine, 'name', type(engine).__name__)}"
+
+
+def _modules_needed(model: GPT) -> str:
+    """Say why this model can't do without its modules, if so."""
+    if model.device.type != "cpu" or model.wte.weight.dtype != torch.float32:
+        return f"it runs fp32 models on the CPU and this one is {model.wte.weight.dtype} on {model.device.type}"
+    if model.training and model.config.dropout:
+        return "the model is in training mode and drops out"
+    hooked = any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    return "someone listens to the model's modules" if hooked else ""
+
+
 def generate(
     model: GPT,
     prompt: Tensor,
@@ -81,7 +122,7 @@ def generate(
     generators: Sequence[torch.Generator] | None = None,
     takes: int = 1,
     use_cache: bool = True,
-    engine: Engine | None = None,
+    engine: Engine | str = "auto",
 ) -> Iterator[Tensor]:
     """Continue prompt [B, T] (or one row [1, T] in ``takes`` ways) and yield one column of ids [B] per step.
 
@@ -89,11 +130,12 @@ def generate(
     the stream ends when all rows have, or after ``max_new_tokens``. Each row draws from its own generator, one number per
     step, so its ids do not depend on the rows beside it. The model reads at most its context: a longer prompt is read from
     its end; when the window is full the recent half is kept and read again. Raises UserError for an empty prompt, ids out of
-    the vocabulary, or a wrong number of generators.
+    the vocabulary, or a wrong number of generators. ``engine`` is a name for :func:`choose_engine`, or one made by the caller.
     """
     rows = _rows(model, prompt, takes, generators)
     steps = [*filters, *filters_from(sampling or Sampling())]
-    engine = engine or (CachedEngine(model) if use_cache else UncachedEngine(model))
+    if isinstance(engine, str):
+        engine = choose_engine(model, engine) if use_cache else UncachedEngine(model)
     context, length = model.config.context, prompt.shape[1]
     start = max(0, length - context)
     ids = torch.empty(rows, length + max_new_tokens, dtype=torch.long, device=model.device)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
-import weakref
 from ctypes import c_float, c_int32, c_void_p
 
 import torch
@@ -17,6 +15,7 @@ from gpt_core.cache import KVCache
 from gpt_core.config import GPTConfig
 from gpt_core.model import GPT
 from gpt_core.native_build import library
+from gpt_core.packing import Shelf
 
 KINDS = ("fp32", "bf16", "int8")  # how weights are stored; sums run in fp32 always
 PANEL = 32
@@ -141,6 +140,7 @@ class NativeEngine:
         self.model, self.packed, self.config = model, packed, model.config
         self.capacity = _up(model.config.context)
         self.takes = self.length = 0
+        self.name = f"native, {packed.kind}, {packed.path_name}, {packed.threads} thread{'s' * (packed.threads > 1)}"
 
     def prefill(self, window: Tensor, takes: int) -> Tensor:
         """Forget everything, read window [B, T]; a single row is read once and copied to ``takes`` rows."""
@@ -158,9 +158,7 @@ class NativeEngine:
         ids = column.contiguous()
         out = torch.empty(self.takes, self.config.vocab_size)
         p = self.packed
-        p.lib.mt_step(
-            p.path, self._model_at, self._request_at, ids.data_ptr(), self.length, out.data_ptr(), p.threads
-        )
+        p.lib.mt_step(p.path, self._model_at, self._request_at, ids.data_ptr(), self.length, out.data_ptr(), p.threads)
         self.length += 1
         return out
 
@@ -186,8 +184,7 @@ class NativeEngine:
             self.values[layer][:, :, :, :length] = lanes
 
 
-_packed: weakref.WeakKeyDictionary[GPT, dict[str, tuple[object, Packed | str]]] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_packed: Shelf[Packed | str] = Shelf()
 
 
 def native_engine(model: GPT, kind: str = "fp32") -> NativeEngine | str:
@@ -201,17 +198,8 @@ def native_engine(model: GPT, kind: str = "fp32") -> NativeEngine | str:
     lib = library()
     if isinstance(lib, str):
         return lib
-    with _lock:
-        known = _packed.setdefault(model, {})
-        state = _state(model)
-        if kind not in known or known[kind][0] != state:
-            known[kind] = (state, _pack(model, kind, lib))
-        packed = known[kind][1]
+    packed = _packed.get(model, kind, lambda: _pack(model, kind, lib))
     return packed if isinstance(packed, str) else NativeEngine(model, packed)
-
-
-def _state(model: GPT) -> object:
-    return [(p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters()]
 
 
 def _pack(model: GPT, kind: str, lib: ctypes.CDLL) -> Packed | str:

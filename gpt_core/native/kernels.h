@@ -28,7 +28,13 @@ typedef int8_t vb __attribute__((vector_size(W)));
 static inline vf as_float(vi v) { return (vf)v; }
 static inline vf to_float(vi v) { return __builtin_convertvector(v, vf); }
 static inline vi to_int(vf v) { return __builtin_convertvector(v, vi); }
+#if W == 16  // GCC widens bytes one by one unless told how
+static inline vf bytes(const int8_t* p) { return to_float((vi)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p))); }
+#elif W == 8
+static inline vf bytes(const int8_t* p) { return to_float((vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p))); }
+#else
 static inline vf bytes(const int8_t* p) { vb b; std::memcpy(&b, p, W); return to_float(__builtin_convertvector(b, vi)); }
+#endif
 #endif
 enum { NV = PANEL / W, TAKES = W == 16 ? 4 : W == 1 ? 1 : 3, TILE = 12, BLOCK = 128 };
 
@@ -84,24 +90,13 @@ ALWAYS void weights(int kind, const char* w, int i, vf out[NV]) {
     }
   }
 }
-// acc[t][32] += x[t][n] * panel for nt takes; the accumulators stay in registers.
+// acc[t][32] += x[t][n] * panel for nt takes; the accumulators stay in registers. Each sum has one order, whatever nt is:
+// a take gets the same bits alone and in company.
 ALWAYS void multiply(int nt, int kind, const float* x, int ldx, int n, const char* w, float* acc) {
   vf a[TAKES][NV];
   for (int t = 0; t < nt; t++)
     for (int j = 0; j < NV; j++) a[t][j] = load(acc + t * PANEL + j * W);
-  int i = 0;
-  if (nt == 1) {  // a second set of sums hides the latency of the multiply-adds
-    vf b[NV] = {};
-    for (; i + 2 <= n; i += 2) {
-      vf u[NV], v[NV];
-      weights(kind, w, i, u);
-      weights(kind, w, i + 1, v);
-      UNROLL
-      for (int j = 0; j < NV; j++) a[0][j] += u[j] * x[i], b[j] += v[j] * x[i + 1];
-    }
-    for (int j = 0; j < NV; j++) a[0][j] += b[j];
-  }
-  for (; i < n; i++) {
+  for (int i = 0; i < n; i++) {
     vf u[NV];
     weights(kind, w, i, u);
     UNROLL

@@ -93,3 +93,26 @@ class ToyCodec:
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> ToyCodec:
         return cls(int(data["size"]))  # type: ignore[call-overload]
+
+
+# Shapes that decoding engines must know beyond the schemes: clipped distances, ReLU, widths and heads no vector divides.
+_ENGINE_SHAPES = {
+    **SCHEMES,
+    "rotary": replace(SCHEMES["rotary"], embed_norm=True),
+    "clipped": SCHEMES["relative, clipped"],
+    "relu": replace(SMALL, activation="relu", bias=False),
+    "odd width": replace(SMALL, n_embd=33, qk_norm=True),
+    "wide heads": replace(SMALL, n_embd=88, n_head=2, position="rotary", norm="rms", tied=False),
+}
+
+
+def sharp_model(name: str, seed: int = 0) -> GPT:
+    """Return a model in eval mode with a window of 40 and weights large enough that attention and logits are sharp."""
+    torch.manual_seed(seed)
+    model = GPT(replace(_ENGINE_SHAPES[name], context=40))
+    with torch.no_grad():
+        for n, p in model.named_parameters():
+            p.add_(torch.randn(p.shape) * (1.5 / model.config.n_embd**0.5 if p.dim() > 1 else 0.2))
+            if n.endswith("c_attn.weight"):
+                p.mul_(2)
+    return model.eval()
