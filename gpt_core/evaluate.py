@@ -35,25 +35,37 @@ class Protocol:
 def scored(model: GPT, shard: Shard, protocol: Protocol) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield (targets, nats) [N] for each window: every token once, with stride..context tokens before it (bar the first).
 
-    Fixed-stride scoring as in Music Transformer's and GPT-2's evaluations; the model is read in eval mode.
+    Fixed-stride scoring as in Music Transformer's and GPT-2's evaluations; the model is read in eval mode. Tokens that a
+    loss mask leaves out are read and not scored.
     """
     context = protocol.context or model.config.context
     stride = protocol.stride or max(1, context // 2)
-    group: list[tuple[np.ndarray, int]] = []
-    plan = windows(shard, context, stride, protocol.limit)
-    for ids, first in itertools.islice(plan, protocol.share[0], None, protocol.share[1]):
-        first = max(first, protocol.min_context)
-        if first >= len(ids) - 1:
+    group: list[tuple[np.ndarray, np.ndarray]] = []
+    plan = zip(
+        windows(shard, context, stride, protocol.limit), _marks(shard, context, stride, protocol.limit), strict=False
+    )
+    for (ids, first), mark in itertools.islice(plan, protocol.share[0], None, protocol.share[1]):
+        chosen = np.arange(len(ids) - 1) >= max(first, protocol.min_context)
+        if mark is not None:
+            chosen &= mark[1:] > 0
+        if not chosen.any():
             continue
         if group and (len(group) == protocol.batch or len(group[0][0]) != len(ids)):
             yield from _score(model, group)
             group = []
-        group.append((ids, first))
+        group.append((ids, chosen))
     if group:
         yield from _score(model, group)
 
 
-def _score(model: GPT, group: list[tuple[np.ndarray, int]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _marks(shard: Shard, context: int, stride: int, limit: int | None) -> Iterator[np.ndarray | None]:
+    """The loss mask in the same windows as the ids."""
+    if shard.mask is None:
+        return itertools.repeat(None)
+    return (mark for mark, _ in windows(Shard(shard.mask, shard.offsets), context, stride, limit))
+
+
+def _score(model: GPT, group: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     was_training = model.training
     model.eval()
     ids = torch.from_numpy(np.stack([i for i, _ in group])).to(model.device)
@@ -62,8 +74,8 @@ def _score(model: GPT, group: list[tuple[np.ndarray, int]]) -> Iterator[tuple[np
         nats = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
     model.train(was_training)
     rows = nats.view(len(group), -1).double().cpu().numpy()
-    for (window, first), row in zip(group, rows, strict=True):
-        yield window[1 + first :], row[first:]
+    for (window, chosen), row in zip(group, rows, strict=True):
+        yield window[1:][chosen], row[chosen]
 
 
 def nats_per_token(model: GPT, shard: Shard, protocol: Protocol) -> float:

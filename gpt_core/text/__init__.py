@@ -1,4 +1,7 @@
-"""Text on the core: byte-level BPE, GPT-2's weights, completion, the explorer, tasks; names load when they are used."""
+"""Text on the core: byte-level BPE, GPT-2's weights, completion, the explorer, tasks; names load when they are used.
+
+``complete`` is the module of the function of that name: ``from gpt_core.text.complete import complete``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ _NAMES = {
     "CorpusConfig": "corpus",
     "Tree": "explore",
     "build_corpus": "corpus",
-    "complete": "complete",
     "export_gpt2": "gpt2",
     "import_gpt2": "gpt2",
     "load": "models",

@@ -20,6 +20,7 @@ from gpt_core.text.chars import CharCodec
 SPLITS = ("train", "validation", "test")
 SUFFIXES = (".txt", ".md", ".text")
 RECORD = "meta.json"
+_TOGETHER = 8  # documents encoded at once
 _FEW = 20  # with fewer documents than this, each gives the end of its own text to the held-out splits
 TextCodec = BPECodec | CharCodec
 
@@ -183,8 +184,8 @@ def _write_split(documents: Sequence[Document], codec: TextCodec, out: Path, dig
 
     writer = ShardWriter(out, documents[0].split if documents else "none", codec.vocab_size) if documents else None
     size = {"pieces": len(documents), "tokens": 0, "bytes": 0, "characters": 0}
-    for document, text in zip(documents, _texts(documents), strict=True):
-        ids = [codec.special_ids["eos"], *codec.encode(text)]
+    for document, text, encoded in _encoded(documents, codec):
+        ids = [codec.special_ids["eos"], *encoded]
         writer.add(ids)  # type: ignore[union-attr]
         raw = text.encode()
         digest.update(f"{document.split} {document.name} {hashlib.sha256(raw).hexdigest()}\n".encode())
@@ -196,5 +197,9 @@ def _write_split(documents: Sequence[Document], codec: TextCodec, out: Path, dig
     return size
 
 
-def _texts(documents: Sequence[Document]) -> Iterator[str]:
-    return (d.read() for d in documents)
+def _encoded(documents: Sequence[Document], codec: TextCodec) -> Iterator[tuple[Document, str, list[int]]]:
+    """Every document with its text and ids, a few at a time, so that all cores encode and few texts are in memory."""
+    for n in range(0, len(documents), _TOGETHER):
+        group = documents[n : n + _TOGETHER]
+        texts = [d.read() for d in group]
+        yield from zip(group, texts, codec.encode_many(texts), strict=True)

@@ -136,7 +136,8 @@ def sequence(
     codec: TextCodec, source: str, target: str, config: TaskConfig, context: int
 ) -> tuple[list[int], list[int]]:
     """Return a training piece of at most ``context`` + 1 ids and its loss mask: 1 on the target and the end token after it."""
-    answer = [*codec.encode(" " + target), codec.special_ids["eos"]][: context - SHORTEST_SOURCE]
+    most = max(1, context - SHORTEST_SOURCE - len(codec.encode(config.separator)))
+    answer = [*codec.encode(" " + target), codec.special_ids["eos"]][:most]
     prompt = prompt_ids(codec, source, config, context + 1 - len(answer))
     return prompt + answer, [0] * len(prompt) + [1] * len(answer)
 
