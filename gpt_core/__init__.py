@@ -1,36 +1,36 @@
-"""gpt_core: ids in, ids out. A decoder-only transformer with its sampling, training, checkpoints and views inside."""
+"""gpt_core: ids in, ids out. The public names, each imported when it is first used.
+
+The verbs live in modules of their own names: ``from gpt_core.generate import generate``, ``from gpt_core.train import train``.
+"""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-# public name -> where it lives; nothing is imported before it is used
-_NAMES = {
-    "GPT": "model",
-    "PRESETS": "config",
-    "Checkpoint": "checkpoint",
-    "Codec": "codec",
-    "GPTConfig": "config",
-    "KVCache": "cache",
-    "Sampling": "sampling",
-    "SelfAttention": "model",
-    "TrainConfig": "train_config",
-    "UserError": "errors",
-    "generators_for": "sampling",
-    "load": "checkpoint",
-    "save": "checkpoint",
-    "trace": "attention",
+_HOMES = {
+    "cache": ("KVCache",),
+    "checkpoint": ("Checkpoint", "load", "save"),
+    "codec": ("Codec", "codec_from_dict"),
+    "config": ("PRESETS", "GPTConfig"),
+    "errors": ("UserError",),
+    "model": ("GPT",),
+    "sampling": ("Sampling", "generators_for"),
+    "tokens": ("Shard", "ShardWriter"),
+    "train_config": ("TrainConfig",),
 }
-# ``generate`` and ``train`` are not here: as names of this package they are the modules of those functions.
-__all__ = sorted(_NAMES)
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*globals(), *__all__]
