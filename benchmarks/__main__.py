@@ -1,0 +1,53 @@
+"""``python -m benchmarks [NAME ...]``: run the benchmark scripts one after another; what is missing is skipped by name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script of this folder, the libraries it compares with, and whether it needs a folder of MIDI files."""
+
+    name: str
+    peers: tuple[str, ...] = ()
+    corpus: bool = False
+
+
+SCRIPTS = (
+    Script("decode", peers=("transformers", "llama_cpp", "openvino")),
+    Script("codec", peers=("symusic", "miditok", "note_seq"), corpus=True),
+    Script("midi_import", peers=("symusic", "pretty_midi"), corpus=True),
+)
+
+
+def run(script: Script) -> int:
+    """Run one script in a process of its own; returns its exit code."""
+    print(f"\n# {script.name}\n", flush=True)
+    for peer in script.peers:
+        if find_spec(peer) is None:
+            print(f"({peer} is not installed: skipped)", flush=True)
+    folder = os.environ.get("MT_DATA")
+    if script.corpus and not folder:
+        print(f"({script.name} needs MIDI files: skipped; set MT_DATA to a folder of them)", flush=True)
+        return 0
+    arguments = [folder] if script.corpus and folder else []
+    return subprocess.run([sys.executable, "-m", f"benchmarks.{script.name}", *arguments]).returncode
+
+
+def main(asked: list[str]) -> int:
+    """Run the scripts asked for, or all; returns 1 where one failed or is unknown."""
+    known = {script.name: script for script in SCRIPTS}
+    strange = [name for name in asked if name not in known]
+    if strange:
+        print(f"no benchmark is called {', '.join(strange)}; there are {', '.join(known)}", file=sys.stderr)
+        return 1
+    return int(any([run(known[name]) for name in asked or known]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
