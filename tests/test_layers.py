@@ -25,7 +25,7 @@ FLOORS: list[list[str]] = [
     ["core.model", "text.metrics", "text.bpe text.bpe_*", "text.chars", "music.audio", "music.grammar", "music.corpus"],
     ["core.packing", "core.attention", "core.checkpoint", "music.sample_bank", "music.splice", "music.meters"],
     ["core.eager", "core.native core.native_*"],
-    ["core.generate", "core.evaluate", "core.lens", "text.gpt2*", "music.models"],
+    ["core.generate", "core.evaluate", "core.lens", "core.steps", "text.gpt2*", "music.models"],
     ["core.train", "music.evaluation"],
     ["text.*"],
     ["music.training", "music.compose*", "music.duet", "music.arcs music.arc_*", "music.next_events"],
