@@ -133,40 +133,49 @@ def growth(args: argparse.Namespace) -> None:
             print(f"| {name} | {context} | {takes} | {cells} |", flush=True)
 
 
-def loop(args: argparse.Namespace) -> None:
-    """Where the time of a token goes in the whole loop with the grammar of music: microseconds per step."""
+class Watch:
+    """Wraps functions and sums up the seconds spent in each."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+
+    def on(self, name: str, function: Callable) -> Callable:
+        """Return the function, watched."""
+
+        def run(*given: object) -> object:
+            start = time.perf_counter()
+            result = function(*given)
+            self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - start
+            return result
+
+        return run
+
+
+def parts_of_a_step(model: GPT, takes: int, wish: str, sampling: Sampling, tokens: int = 400) -> list[float]:
+    """Seconds per step in the engine, in the grammar, and in all."""
     from music_transformer.grammar import Grammar
 
+    watch, engine = Watch(), choose_engine(model, wish)
+    engine.step = watch.on("step", engine.step)  # type: ignore[method-assign]
+    rules = [watch.on("grammar", Grammar(prompt_length=1))]
+    asked = {"takes": takes, "generators": generators_for(0, takes), "engine": engine, "filters": rules}
+    stream = generate(model, torch.tensor([[389]]), max_new_tokens=tokens, sampling=sampling, **asked)
+    whole = seconds(lambda: list(stream))
+    return [x / tokens for x in (watch.spent["step"], watch.spent["grammar"], whole)]
+
+
+def loop(args: argparse.Namespace) -> None:
+    """Where the time of a token goes in the whole loop with the grammar of music: microseconds per step."""
     model = random_model("piano")
     print(
         "| takes | engine step | grammar | temperature, top-p | draw and the rest | tokens/s |\n|---|---|---|---|---|---|"
     )
     for takes in map(int, args.takes.split(",")):
-        spent = {"step": 0.0, "grammar": 0.0}
-        engine, grammar = choose_engine(model, args.engine), Grammar(prompt_length=1)
-
-        def timed(name: str, function: Callable, spent: dict[str, float] = spent) -> Callable:
-            def run(*given: object) -> object:
-                start = time.perf_counter()
-                result = function(*given)
-                spent[name] += time.perf_counter() - start
-                return result
-
-            return run
-
-        def whole(sampling: Sampling, n: int = 400, takes: int = takes, engine: Engine = engine) -> float:
-            spent.update(step=0.0, grammar=0.0)
-            asked = {"takes": takes, "generators": generators_for(0, takes), "engine": engine}
-            rules = [timed("grammar", grammar)]
-            stream = generate(model, torch.tensor([[389]]), max_new_tokens=n, sampling=sampling, filters=rules, **asked)
-            return seconds(lambda: list(stream)) / n
-
-        engine.step = timed("step", engine.step)  # type: ignore[method-assign]
-        plain = whole(Sampling()) - (spent["step"] + spent["grammar"]) / 400
-        total = whole(Sampling(temperature=0.97, top_p=0.96))
-        step, rules = spent["step"] / 400, spent["grammar"] / 400
-        cells = " | ".join(f"{1e6 * x:.0f}" for x in (step, rules, total - step - rules - plain, plain))
-        print(f"| {takes} | {cells} | {takes / total:,.0f} |", flush=True)
+        step, rules, whole = parts_of_a_step(model, takes, args.engine, Sampling())
+        plain = whole - step - rules
+        step, rules, whole = parts_of_a_step(model, takes, args.engine, Sampling(temperature=0.97, top_p=0.96))
+        cells = " | ".join(f"{1e6 * x:.0f}" for x in (step, rules, whole - step - rules - plain, plain))
+        print(f"| {takes} | {cells} | {takes / whole:,.0f} |", flush=True)
 
 
 _START = """
