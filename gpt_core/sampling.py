@@ -110,26 +110,34 @@ def narrow(logits: Tensor, k: int = 0, p: float = 1.0) -> Tensor:
     first_k = 0 < k < logits.shape[-1]
     if not first_k and p >= 1.0:
         return logits
-    best = logits.topk(k).values if first_k else _likeliest(logits, p)
     if p >= 1.0:
-        return _keep_best(logits, best[:, -1:], best.new_full((len(best), 1), k))
-    reached = (best.double() - _log_total(best if first_k else logits)).exp().cumsum(-1)
-    count = (reached[:, :-1] < p).sum(-1, keepdim=True) + 1
+        smallest = logits.topk(k).values[:, -1:]
+        return _keep_best(logits, smallest, logits.new_full(smallest.shape, k))
+    peak = logits.amax(-1, keepdim=True).clamp_min(-3e38)
+    if first_k:
+        best = logits.topk(k).values
+        share = _weights(best, peak)
+        share /= share.sum(-1, keepdim=True)
+    else:
+        best, share = _likeliest(logits, peak, p)
+    count = (share.cumsum(-1)[:, :-1] < p).sum(-1, keepdim=True) + 1
     return _keep_best(logits, best.gather(1, count - 1), count)
 
 
-def _likeliest(logits: Tensor, p: float) -> Tensor:
-    """The largest logits of each row, in order, enough of them to reach ``p``."""
-    total = _log_total(logits)
+def _likeliest(logits: Tensor, peak: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """The largest logits of each row, in order, enough of them to reach ``p``, and their probabilities."""
+    total = _weights(logits, peak).sum(-1, keepdim=True)
     for size in _LOOKS:
         best = logits.topk(min(size, logits.shape[-1])).values
-        if bool(((_log_total(best) - total).exp() > p + 1e-9).all()):
-            return best
-    return logits.sort(-1, descending=True).values
+        share = _weights(best, peak) / total
+        if bool((share.sum(-1) > p + 1e-9).all()):
+            return best, share
+    best = logits.sort(-1, descending=True).values
+    return best, _weights(best, peak) / total
 
 
-def _log_total(logits: Tensor) -> Tensor:
-    return logits.double().logsumexp(-1, keepdim=True)
+def _weights(logits: Tensor, peak: Tensor) -> Tensor:
+    return (logits.double() - peak).exp()
 
 
 def min_p(logits: Tensor, share: float) -> Tensor:

@@ -24,7 +24,7 @@ def by_hand(q: torch.Tensor, embedding: torch.Tensor, n_keys: int) -> torch.Tens
     return out
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(0, 12), st.integers(1, 30), st.integers(0, 2**31))
 def test_skewing_equals_the_naive_forms(queries, earlier, distances, seed):
     g = torch.Generator().manual_seed(seed)

@@ -69,9 +69,9 @@ def test_top_p_ends():
     row = [0.0, 2.0, 2.0, 1.0]
     assert survivors(s.top_p(torch.tensor([row]), 0.0)) == [1]
     assert survivors(s.top_p(torch.tensor([row]), 1.0)) == [0, 1, 2, 3]
-    even = torch.zeros(1, 4)  # each exactly 1/4: the id that reaches the half is the second, a hair more needs a third
-    assert survivors(s.top_p(even, 0.5 - 1e-9)) == [0, 1]
-    assert survivors(s.top_p(even, 0.5 + 1e-9)) == [0, 1, 2]
+    even = torch.full((1, 4), 0.3)  # each exactly 1/4: the second reaches the half, a hair more needs a third
+    assert [survivors(s.top_p(even, p)) for p in (0.25, 0.5, 0.5 + 1e-9)] == [[0], [0, 1], [0, 1, 2]]
+    assert [survivors(s.narrow(even, 2, p)) for p in (0.5, 0.5 + 1e-9)] == [[0], [0, 1]]
 
 
 def test_top_p_over_a_large_flat_vocabulary_looks_beyond_its_first_look():
