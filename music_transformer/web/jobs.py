@@ -31,11 +31,17 @@ class Job:
     ) -> None:
         self.session, self.visitor, self.order, self.emit = session, visitor, order, emit
         self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="compose", daemon=True)
 
     def start(self) -> Job:
         """Begin; returns at once."""
-        threading.Thread(target=self._run, name="compose", daemon=True).start()
+        self._thread.start()
         return self
+
+    def join(self, seconds: float) -> None:
+        """Wait until it is over, but no longer than so many seconds."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
 
     def stop(self) -> None:
         """End soon and keep what exists; a job that still waits leaves the queue."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpt_core.errors import UserError
-from gpt_core.options import check, specs
+from gpt_core.options import OptionSpec, check, specs
 from gpt_core.sampling import Sampling
 from music_transformer.compose import DEFAULT_PRESET, PRESETS, ComposeConfig
 
@@ -36,10 +36,10 @@ def order_from(data: Any) -> Order:
     given = {key: value for key, value in data.items() if value is not None}
     preset = given.pop("preset", DEFAULT_PRESET)
     piece = given.pop("piece", None)
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise UserError(f"there is no preset {preset!r:.40}; choose one of {', '.join(PRESETS)}")
-    asked = {key: given.pop(key) for key in _COMPOSE_FIELDS if key in given}
-    drawn = {spec.name: given.pop(spec.name) for spec in specs(Sampling) if spec.name in given}
+    asked = {s.name: _plain(s, given.pop(s.name)) for s in _asked() if s.name in given}
+    drawn = {s.name: _plain(s, given.pop(s.name)) for s in specs(Sampling) if s.name in given}
     if given:
         raise UserError(f"an order does not know {', '.join(sorted(map(str, given)))[:80]}")
     compose = ComposeConfig(**asked)
@@ -52,9 +52,22 @@ def order_from(data: Any) -> Order:
     return Order(piece, preset, compose, sampling)
 
 
+def _asked() -> list[OptionSpec]:
+    return [s for s in specs(ComposeConfig) if s.name in _COMPOSE_FIELDS]
+
+
+def _plain(spec: OptionSpec, value: Any) -> Any:
+    """JSON does not tell 3 from 3.0; settings do, and receipts are compared byte for byte."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if spec.type is float:
+        return float(value)
+    return int(value) if float(value).is_integer() else value
+
+
 def form() -> dict[str, Any]:
     """The fields of the page's form, from the settings themselves: help, range, default; and the presets."""
-    fields = [*(s for s in specs(ComposeConfig) if s.name in _COMPOSE_FIELDS), *specs(Sampling)]
+    fields = [*_asked(), *specs(Sampling)]
     limits = {"takes": MOST_TAKES, "seconds": LONGEST}
     return {
         "fields": {

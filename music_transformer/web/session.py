@@ -123,7 +123,12 @@ class Session:
         }
 
     def close(self) -> None:
-        """Delete the temporary files."""
+        """End what is being composed, keeping what exists, and delete the temporary files."""
+        running = list(self.jobs.values())
+        for job in running:
+            job.stop()
+        for job in running:
+            job.join(10)
         self.scratch.cleanup()
 
 

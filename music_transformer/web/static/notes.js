@@ -49,10 +49,18 @@ export class Notes {
   }
   /** The notes that start before `time`, as a piece of their own. */
   before(time) {
-    const n = this.from(time - 1e-4);
-    const cut = {};
-    for (const key of ['start', 'end', 'ring', 'pitch', 'velocity', 'part']) cut[key] = this[key].subarray(0, n);
-    return new Notes(cut);
+    return this.pick((i) => this.start[i] < time - 1e-4);
+  }
+  /** The notes but for those that start from `a` until before `b`. */
+  without(a, b) {
+    return this.pick((i) => this.start[i] < a - 1e-4 || this.start[i] >= b - 1e-4);
+  }
+  pick(wanted) {
+    const rows = [];
+    for (let i = 0; i < this.count; i++) if (wanted(i)) rows.push(i);
+    const columns = {};
+    for (const key of ['start', 'end', 'ring', 'pitch', 'velocity', 'part']) columns[key] = this[key].constructor.from(rows, (i) => this[key][i]);
+    return new Notes(columns);
   }
   range() {
     let low = 127, high = 0;

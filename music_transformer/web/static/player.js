@@ -95,7 +95,7 @@ export class Player extends EventTarget {
 
   async play(from = this.position_) {
     await this.wake();
-    this.hush_();
+    this.hush();
     this.position_ = from;
     this.anchor = this.context.currentTime + 0.06;
     this.playing = true;
@@ -111,7 +111,7 @@ export class Player extends EventTarget {
     this.position_ = this.position;
     this.playing = this.starved = false;
     clearInterval(this.timer);
-    this.hush_();
+    this.hush();
     this.dispatchEvent(new Event('state'));
   }
 
@@ -131,6 +131,16 @@ export class Player extends EventTarget {
     const samples = new Float32Array(this.analyser.fftSize);
     this.analyser.getFloatTimeDomainData(samples);
     return Math.max(...samples.map(Math.abs));
+  }
+
+  /** One note at once, to hear what it is. */
+  async ping(pitch, velocity = 80) {
+    await this.wake();
+    const end = this.position + 0.6;
+    if (!this.playing) this.anchor = this.context.currentTime;
+    this.strike_(pitch, velocity, this.position_, { end });
+    const voice = [...this.voices].at(-1);
+    if (voice) this.fade_(voice, this.context.currentTime + 0.6);
   }
 
   aim_(time) {
@@ -214,7 +224,7 @@ export class Player extends EventTarget {
     voice.source.stop(when + 0.8);
   }
 
-  hush_() {
+  hush() {
     for (const voice of this.voices) {
       voice.gain.gain.cancelScheduledValues(0);
       voice.gain.gain.setTargetAtTime(0, this.context.currentTime, 0.03);

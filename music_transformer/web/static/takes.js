@@ -5,7 +5,7 @@ import { clock, h, icon } from './dom.js';
 const KINDS = { upload: 'your file', sample: 'sample', take: 'take', edit: 'by hand' };
 
 export class Takes extends EventTarget {
-  /** Events: choose (piece), error (message). `api` as in dom.js. */
+  /** Events: choose (piece), change, error (message). `api` as in dom.js. */
   constructor(api, host) {
     super();
     this.api = api;
@@ -111,6 +111,7 @@ export class Takes extends EventTarget {
       await act();
       if (back) this.undos.push(back);
       await this.load();
+      this.dispatchEvent(new Event('change'));
     } catch (error) {
       this.dispatchEvent(new CustomEvent('error', { detail: error.message }));
     }
