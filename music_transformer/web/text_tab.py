@@ -1,0 +1,89 @@
+"""The Text tab: what the model would say next and why, a tree of choices, and completion; drawn by static/text.js."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+from fastapi.responses import StreamingResponse
+
+from gpt_core.errors import UserError
+from gpt_core.options import specs
+from gpt_core.text.complete import CompleteConfig, TextSampling
+from music_transformer.web.asking import Visitor
+from music_transformer.web.component import mount
+from music_transformer.web.reading import Models
+from music_transformer.web.session import Session
+from music_transformer.web.text_reading import Readings, completion_from, sampling_from
+
+TITLE = "Text"
+_SHOWN = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+
+
+def build(session: Session) -> None:
+    """The explorer and the completion."""
+    mount("text", "mt-text")
+
+
+def routes(session: Session) -> APIRouter:
+    """Read a text, re-score its next tokens, look through the layers, complete. The page keeps the tree of tokens."""
+    router = APIRouter()
+    models = Models(session)
+    readings = Readings(models)
+
+    @router.get("/text")
+    def choices() -> dict[str, Any]:
+        fields = {s.name: _field(s) for s in specs(TextSampling) if s.name in _SHOWN}
+        return {"models": models.names("text"), "fields": fields, "complete": asdict(CompleteConfig())}
+
+    @router.post("/text/read")
+    def read(order: Annotated[Any, Body()]) -> dict[str, Any]:
+        return readings.read(order)
+
+    @router.post("/text/next")
+    def rescore(order: Annotated[Any, Body()]) -> dict[str, Any]:
+        return {"next": readings.next(order)}
+
+    @router.post("/text/lens")
+    def lens(order: Annotated[Any, Body()]) -> dict[str, Any]:
+        return {"layers": readings.lens(order)}
+
+    @router.post("/text/complete")
+    def complete(visitor: Visitor, order: Annotated[Any, Body()]) -> StreamingResponse:
+        text, config, stop = completion_from(order)
+        model, sampling = readings.model(order), sampling_from(order)
+        lines = _completion(session, visitor, lambda say: _stream(model, text, config, sampling, stop, say))
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+
+    return router
+
+
+def _field(spec: Any) -> dict[str, Any]:
+    return {"help": spec.help, "default": spec.default, "low": spec.low, "high": spec.high}
+
+
+def _stream(model: Any, text: str, config: CompleteConfig, sampling: TextSampling, stop: list[str], say: Any) -> Any:
+    from gpt_core.text.complete import stream
+
+    return stream(model, text, config, sampling, stop=stop, notice=say)
+
+
+def _completion(session: Session, visitor: str, start: Any) -> Iterator[bytes]:
+    """JSON lines: notices, then pieces of text as they come; a refusal is the last line."""
+    said: list[str] = []
+    try:
+        with session.turns.turn(visitor):
+            pieces = start(said.append)
+            for line in said:
+                yield _line({"notice": line})
+            for piece in pieces:
+                yield _line(asdict(piece))
+    except UserError as error:
+        yield _line({"error": str(error)})
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
