@@ -56,7 +56,10 @@ class _Model(ctypes.Structure):
 
 
 class _Request(ctypes.Structure):
-    _fields_ = [("takes", c_int32), ("capacity", c_int32), *((n, c_void_p) for n in ("keys", "values", "scratch"))]
+    _fields_ = [
+        *((name, c_int32) for name in ("takes", "shared", "capacity")),
+        *((name, c_void_p) for name in ("shared_keys", "keys", "shared_values", "values", "scratch")),
+    ]
 
 
 def _up(n: int) -> int:
@@ -138,18 +141,18 @@ class NativeEngine:
 
     def __init__(self, model: GPT, packed: Packed) -> None:
         self.model, self.packed, self.config = model, packed, model.config
-        self.capacity = _up(model.config.context)
-        self.takes = self.length = 0
+        self.length = 0
         self.name = f"native, {packed.kind}, {packed.path_name}, {packed.threads} thread{'s' * (packed.threads > 1)}"
 
     def prefill(self, window: Tensor, takes: int) -> Tensor:
         """Forget everything, read window [B, T]; a single row is read once and copied to ``takes`` rows."""
         cache = KVCache(self.config, len(window), capacity=window.shape[1])
         logits = self.model(window, cache, last_only=True)[:, -1]
-        self._prepare(max(takes, len(window)))
+        alike = len(window) == 1 < takes  # then whole panels of what all takes have read are stored once
+        self._prepare(max(takes, len(window)), cache.length // PANEL * PANEL if alike else 0)
         self._copy(cache)
         self.length = cache.length
-        return logits.expand(self.takes, -1)
+        return logits.expand(max(takes, len(window)), -1)
 
     def step(self, column: Tensor) -> Tensor:
         """Read one more column [B] and return the next logits [B, V]."""
@@ -162,26 +165,37 @@ class NativeEngine:
         self.length += 1
         return out
 
-    def _prepare(self, takes: int) -> None:
-        if takes == self.takes:
-            return
-        c, self.takes = self.config, takes
-        rows = (c.n_layer, takes, c.n_head)
-        self.keys = torch.empty(*rows, self.capacity // PANEL, c.head_size, PANEL)
-        self.values = torch.zeros(*rows, _up(c.head_size) // PANEL, self.capacity, PANEL)
+    def _prepare(self, takes: int, shared: int) -> None:
+        """Reserve memory; what is never written to is never taken from the system."""
+        c, self.takes, self.shared = self.config, takes, shared
+        capacity = _up(c.context - shared)
+        self._room = [self._rows(1, shared), self._rows(takes, capacity)]
+        (shared_keys, shared_values), (keys, values) = self._room
         self._model_at = ctypes.addressof(self.packed.struct)
-        self.scratch = torch.zeros(self.packed.lib.mt_scratch(self._model_at, takes, self.capacity))
-        buffers = [t.data_ptr() for t in (self.keys, self.values, self.scratch)]
-        self._request = _Request(takes, self.capacity, *buffers)
+        scratch = torch.zeros(self.packed.lib.mt_scratch(self._model_at, takes, shared + capacity))
+        self._kept = (shared_keys, keys, shared_values, values, scratch)
+        self._request = _Request(takes, shared, capacity, *(t.data_ptr() for t in self._kept))
         self._request_at = ctypes.addressof(self._request)
 
+    def _rows(self, takes: int, positions: int) -> tuple[Tensor, Tensor]:
+        c = self.config
+        rows, lanes = (c.n_layer, takes, c.n_head), _up(c.head_size)
+        keys = torch.empty(*rows, positions // PANEL, c.head_size, PANEL)
+        return keys, torch.zeros(*rows, lanes // PANEL, positions, PANEL)
+
     def _copy(self, cache: KVCache) -> None:
-        size, length = self.config.head_size, cache.length
-        for layer, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
-            packed = panels(k)
-            self.keys[layer][:, :, : packed.shape[2]] = packed
-            lanes = F.pad(v, (0, _up(size) - size)).unflatten(-1, (-1, PANEL)).transpose(2, 3)
-            self.values[layer][:, :, :, :length] = lanes
+        """Lay out the first positions of the cache as shared ones, the others as each take's own."""
+        for (keys, values), part in zip(
+            self._room, (slice(self.shared), slice(self.shared, cache.length)), strict=True
+        ):
+            if part.stop == (part.start or 0):
+                continue
+            lanes = values.shape[3] * PANEL - self.config.head_size
+            for layer, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
+                packed = panels(k[:, :, part])
+                keys[layer][:, :, : packed.shape[2]] = packed
+                wide = F.pad(v[:, :, part], (0, lanes)).unflatten(-1, (-1, PANEL)).transpose(2, 3)
+                values[layer][:, :, :, : wide.shape[3]] = wide
 
 
 _packed: Shelf[Packed | str] = Shelf()

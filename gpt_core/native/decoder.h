@@ -98,8 +98,8 @@ struct AttentionJob {
   const Model* model;
   const Layer* layer;
   const Request* request;
-  int position;
-  float *keys, *values, *scores;
+  int index, position;  // index: of the layer
+  float* scores;
   float* qkv;
   size_t ld_qkv;
   float* out;
@@ -146,42 +146,53 @@ static float soften(float* score, int n) {
   return total(s);
 }
 
-static void attention_chunk(void* job, int chunk) {
-  const AttentionJob& j = *(const AttentionJob*)job;
-  const Model& m = *j.model;
-  int head = chunk % m.heads, size = m.head, n = j.position + 1;
-  float* q = j.qkv + chunk / m.heads * j.ld_qkv + head * size;
-  float *k = q + m.width, *v = k + m.width;
+// Normalises, rotates and scales q and k in place.
+static void turn(const Model& m, float* q, float* k, int position) {
+  int size = m.head;
   if (m.qk_norm) rms_norm(q, q, size, m.eps), rms_norm(k, k, size, m.eps);
   if (m.position == ROTARY) {
-    const float *cos = m.cos + (size_t)j.position * (size / 2), *sin = m.sin + (size_t)j.position * (size / 2);
+    const float *cos = m.cos + (size_t)position * (size / 2), *sin = m.sin + (size_t)position * (size / 2);
     rotate(q, cos, sin, size / 2);
     rotate(k, cos, sin, size / 2);
   }
   float scale = 1.0f / std::sqrt((float)size);
   for (int i = 0; i < size; i++) q[i] *= scale;
+}
 
-  size_t capacity = j.request->capacity, lane = padded(size);
-  float* keys = j.keys + chunk * capacity * size;
-  float* values = j.values + chunk * capacity * lane;
-  float* column = keys + (size_t)(j.position / PANEL) * PANEL * size + j.position % PANEL;
+// One head of one take. The takes of a head follow each other, so that what they share stays in the cache.
+static void attention_chunk(void* job, int chunk) {
+  const AttentionJob& j = *(const AttentionJob*)job;
+  const Model& m = *j.model;
+  const Request& r = *j.request;
+  int head = chunk / r.takes, take = chunk % r.takes, size = m.head, n = j.position + 1, own = j.position - r.shared;
+  float* q = j.qkv + take * j.ld_qkv + head * size;
+  float *k = q + m.width, *v = k + m.width;
+  turn(m, q, k, j.position);
+
+  size_t lanes = padded(size), all = (size_t)j.index * m.heads + head;
+  size_t mine = ((size_t)j.index * r.takes + take) * m.heads + head, row = (size_t)take * m.heads + head;
+  const float *shared_keys = r.shared_keys + all * r.shared * size, *shared_values = r.shared_values + all * r.shared * lanes;
+  float *keys = r.keys + mine * r.capacity * size, *values = r.values + mine * r.capacity * lanes;
+  float* column = keys + (size_t)(own / PANEL) * PANEL * size + own % PANEL;
   for (int i = 0; i < size; i++) column[(size_t)i * PANEL] = k[i];
-  for (int i = 0; i < size; i++) values[value_at(j.position, i, capacity)] = v[i];
+  for (int i = 0; i < size; i++) values[((size_t)(i / PANEL) * r.capacity + own) * PANEL + i % PANEL] = v[i];
 
-  float* score = j.scores + chunk * 2 * capacity;
-  product(q, size, keys, padded(n) / PANEL, score);
-  if (m.position == RELATIVE) add_relative(j, head, q, score, score + capacity);
+  size_t room = (size_t)r.shared + r.capacity;
+  float* score = j.scores + row * 2 * room;
+  product(q, size, shared_keys, r.shared / PANEL, score);
+  product(q, size, keys, padded(own + 1) / PANEL, score + r.shared);
+  if (m.position == RELATIVE) add_relative(j, head, q, score, score + room);
   float inverse = 1.0f / soften(score, n);
-  float* out = j.out + chunk / m.heads * j.ld_out + head * size;
-  for (size_t p = 0; p < lane; p += PANEL) {
+  float* out = j.out + take * j.ld_out + head * size;
+  for (size_t p = 0; p < lanes; p += PANEL) {
     alignas(64) float acc[PANEL] = {};
-    panel(FP32, score, 0, 1, n, (const char*)(values + p * capacity), acc);
+    panel(FP32, score, 0, 1, r.shared, (const char*)(shared_values + p * r.shared), acc);
+    panel(FP32, score + r.shared, 0, 1, own + 1, (const char*)(values + p * r.capacity), acc);
     for (size_t i = p; i < p + PANEL && i < (size_t)size; i++) out[i] = acc[i - p] * inverse;
   }
 }
 
-static void embed(const Model& m, int take, int64_t id, int position, float* x) {
-  (void)take;
+static void embed(const Model& m, int64_t id, int position, float* x) {
   for (int i = 0; i < m.width; i++) x[i] = m.wte[id * m.width + i];
   if (m.position == LEARNED)
     for (int i = 0; i < m.width; i++) x[i] += m.wpe[(size_t)position * m.width + i];
@@ -193,13 +204,12 @@ static void step(const Model& m, const Request& r, const int64_t* ids, int posit
   size_t w = padded(width), w3 = padded(3 * width), w4 = padded(4 * width), wv = padded(m.vocab);
   float *x = r.scratch, *n = x + takes * w, *qkv = n + takes * w, *att = qkv + takes * w3, *hidden = att + takes * w;
   float *out = hidden + takes * w4, *scores = out + takes * wv;
-  for (int t = 0; t < takes; t++) embed(m, t, ids[t], position, x + t * w);
+  for (int t = 0; t < takes; t++) embed(m, ids[t], position, x + t * w);
   for (int l = 0; l < m.layers; l++) {
     const Layer& y = m.layer[l];
-    size_t rows = (size_t)l * takes * m.heads * r.capacity;
     for (int t = 0; t < takes; t++) norm(m, x + t * w, n + t * w, y.gain_1, y.shift_1);
     run_linear(team, {&m, &y.c_attn, width, 3 * width, takes, 1, n, w, qkv, w3, NO_ACTIVATION, 0});
-    AttentionJob a = {&m, &y, &r, position, r.keys + rows * m.head, r.values + rows * padded(m.head), scores, qkv, w3, att, w};
+    AttentionJob a = {&m, &y, &r, l, position, scores, qkv, w3, att, w};
     team.run(attention_chunk, &a, takes * m.heads);
     run_linear(team, {&m, &y.c_proj, width, width, takes, 1, att, w, x, w, NO_ACTIVATION, 1});
     for (int t = 0; t < takes; t++) norm(m, x + t * w, n + t * w, y.gain_2, y.shift_2);

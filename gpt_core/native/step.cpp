@@ -56,16 +56,13 @@ struct Model {
   const Layer* layer;
 };
 
+// What all takes have read alike is stored once; each take's own positions follow it.
 struct Request {
-  int32_t takes, capacity;  // capacity: positions, whole panels
-  float* keys;     // [layers][takes][heads][capacity/32][head][32]
-  float* values;   // [layers][takes][heads][head/32][capacity][32]
-  float* scratch;  // zeros
+  int32_t takes, shared, capacity;  // positions, whole panels: shared by all takes, and more of each take's own
+  float *shared_keys, *keys;        // [layers][takes or 1][heads][positions/32][head][32]
+  float *shared_values, *values;    // [layers][takes or 1][heads][head/32][positions][32]
+  float* scratch;                   // zeros
 };
-
-static inline size_t value_at(int position, int lane, size_t capacity) {
-  return ((size_t)(lane / PANEL) * capacity + position) * PANEL + lane % PANEL;
-}
 
 typedef void (*Chunk)(void* job, int chunk);
 
@@ -265,10 +262,10 @@ EXPORT int mt_path(const char* wish) {
 EXPORT const char* mt_path_name(int path) { return paths()[path].name; }
 
 // Floats that Request.scratch must hold.
-EXPORT int64_t mt_scratch(const Model* m, int takes, int capacity) {
+EXPORT int64_t mt_scratch(const Model* m, int takes, int positions) {
   auto padded = [](int64_t n) { return (n + PANEL - 1) / PANEL * PANEL; };
   int64_t row = 3 * padded(m->width) + padded(3 * m->width) + padded(4 * m->width) + padded(m->vocab);
-  return takes * (row + (int64_t)m->heads * 2 * capacity);
+  return takes * (row + (int64_t)m->heads * 2 * positions);
 }
 
 // Reads one id per take at `position` (0-based, after position rows of keys and values) and writes logits [takes, vocab].

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import threading
@@ -104,6 +105,20 @@ def test_a_take_gets_the_same_bits_whoever_is_beside_it_on_any_number_of_threads
     alone = torch.cat([logits(slice(i, i + 1), 1) for i in range(9)])
     assert torch.equal(logits(slice(0, 9), threads), alone)
     assert torch.equal(logits(slice(2, 4), threads), alone[2:4])
+
+
+@needs_library
+@pytest.mark.parametrize("length", [3, 31, 32, 33, 39])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_takes_share_what_they_all_have_read(name, length):
+    model, ids = sharp_model(name), ids_of(40, 3)
+    ids[:, :length] = ids[0, :length]
+    engine = NativeEngine(model, packed(model))
+    with torch.inference_mode():
+        wanted = copy.deepcopy(model).double()(ids)
+        got = [engine.prefill(ids[:1, :length], 3), *(engine.step(ids[:, n]) for n in range(length, 40))]
+    assert engine.shared == length // 32 * 32
+    assert float((torch.stack(got, 1) - wanted[:, length - 1 :]).abs().max()) < 1e-4
 
 
 @needs_library
