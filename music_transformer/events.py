@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -244,7 +245,7 @@ class EventCodec:
         return {
             "kind": self.kind,
             "steps_per_second": STEPS_PER_SECOND,
-            "vocabulary": [kind._asdict() for kind in VOCAB],
+            "vocabulary": [asdict(kind) for kind in VOCAB],
         }
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from gpt_core.errors import UserError
 
 
-class EventKind(NamedTuple):
+@dataclass(frozen=True)
+class EventKind:
     """One row of the vocabulary: ``count`` ids from ``first`` on; the first one's value is ``low``."""
 
     name: str
