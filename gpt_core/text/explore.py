@@ -210,8 +210,3 @@ class Tree:
     def ids(self, node: int | None = None) -> list[int]:
         """Return all ids up to ``node`` (the present one), the prompt's first."""
         return self.prompt + self.appended(node)
-
-
-def inventory(model: Checkpoint) -> list[tuple[str, tuple[int, ...], int]]:
-    """Return (name, shape, count) of every weight, shared ones once: where the parameters of a GPT lie."""
-    return [(n, tuple(p.shape), p.numel()) for n, p in model.model.named_parameters()]

@@ -31,7 +31,7 @@ def fetch(source: str | Path, say: Callable[[str], None]) -> Path:
 
 def _download(name: str, say: Callable[[str], None]) -> Path:
     try:
-        from huggingface_hub import HfApi, snapshot_download
+        from huggingface_hub import HfApi, hf_hub_download
         from huggingface_hub.errors import HfHubHTTPError
     except ModuleNotFoundError:
         raise UserError(
@@ -39,11 +39,13 @@ def _download(name: str, say: Callable[[str], None]) -> Path:
         ) from None
     api = HfApi()
     try:
-        sizes = {f.rfilename: f.size or 0 for f in api.model_info(name, files_metadata=True).siblings or []}
+        info = api.model_info(name, files_metadata=True)
+        sizes = {f.rfilename: f.size or 0 for f in info.siblings or []}
         files = choose_files(sizes)
         listed = ", ".join(f"{f} ({sizes[f] / _MEGABYTE:.1f} MB)" for f in files)
         say(f"downloading {name} from {api.endpoint}: {listed}")
-        return Path(snapshot_download(name, allow_patterns=files))
+        paths = [hf_hub_download(name, f, revision=info.sha) for f in files]
+        return Path(paths[0]).parent
     except (HfHubHTTPError, OSError, *_transport_errors()) as e:
         reason = (str(e).strip().splitlines() or [type(e).__name__])[0]
         raise UserError(f"{name} is no folder here and can't be had from {api.endpoint}: {reason}") from None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 
 from gpt_core.errors import UserError
 from gpt_core.sampling import Sampling
 from gpt_core.text.bpe import BPECodec
-from gpt_core.text.explore import Tree, chip, inventory, next_tokens, surprises
+from gpt_core.text.explore import Tree, chip, next_tokens, surprises
 from tests.text.scripted import BYTES, scripted
 from tests.text.test_complete import random_model
 
@@ -100,10 +98,3 @@ def test_the_tree_branches_and_undoes():
     assert [tree.undo() for _ in range(3)] == [a, 0, 0] and tree.ids() == [7, 8]
     with pytest.raises(UserError, match="0 to 3"):
         tree.go(9)
-
-
-def test_the_inventory_counts_every_weight_once():
-    model = random_model()
-    rows = inventory(model)
-    assert sum(n for _, _, n in rows) == model.model.parameter_count()
-    assert all(math.prod(shape) == n for _, shape, n in rows)

@@ -81,9 +81,11 @@ def test_the_lens_ends_with_the_models_own_list(ask):
 
 
 def test_completion_streams_whole_characters(ask, folders):
-    lines = lines_of(ask("/mt/text/complete", model="known", text=" ", sampling={"temperature": 0.0}))
+    lines = lines_of(ask("/mt/text/complete", model="known", text=" ", max_new=20, sampling={"temperature": 0.0}))
     assert [line["text"] for line in lines] == ["a", "b", "🙂", "c", ""] and lines[-1]["finished"] == "end"
-    stopped = lines_of(ask("/mt/text/complete", model="known", text=" ", sampling={"temperature": 0.0}, stop=["🙂"]))
+    stopped = lines_of(
+        ask("/mt/text/complete", model="known", text=" ", max_new=20, sampling={"temperature": 0.0}, stop=["🙂"])
+    )
     assert "".join(line["text"] for line in stopped) == "ab" and stopped[-1]["finished"] == "stop"
     lines = lines_of(ask("/mt/text/complete", model="random", text="x" * 40, max_new=6, takes=2, seed=5))
     assert lines[0]["notice"].startswith("the prompt has 40 tokens")
