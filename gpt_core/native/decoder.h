@@ -59,30 +59,36 @@ struct LinearJob {
   int activation, add;
 };
 
-static void linear_panel(const LinearJob& j, int p, int first, int takes) {
-  alignas(64) float acc[TILE * PANEL] = {};
+// What follows the sums `a` of panel p and take t.
+static void finish(const LinearJob& j, int p, int t, float* a) {
   const Linear& l = *j.linear;
-  int kind = j.model->kind;
-  size_t bytes_per = kind == FP32 ? 4 : kind == BF16 ? 2 : 1;
-  const char* w = (const char*)l.weight + (size_t)p * PANEL * j.in * bytes_per;
-  panel(kind, j.x + first * j.ldx, (int)j.ldx, takes, j.in, w, acc);
-  for (int t = 0; t < takes; t++) {
-    float *a = acc + t * PANEL, *y = j.y + (first + t) * j.ldy + (size_t)p * PANEL;
-    for (int i = 0; l.scale && i < PANEL; i++) a[i] *= l.scale[(size_t)p * PANEL + i];
-    for (int i = 0; l.bias && i < PANEL; i++) a[i] += l.bias[(size_t)p * PANEL + i];
-    if (j.activation != NO_ACTIVATION) activate(j.activation, a);
-    if (j.add)
-      for (int i = 0; i < PANEL; i++) y[i] += a[i];
-    else
-      std::memcpy(y, a, PANEL * sizeof(float));
-  }
+  float* y = j.y + t * j.ldy + (size_t)p * PANEL;
+  for (int i = 0; l.scale && i < PANEL; i++) a[i] *= l.scale[(size_t)p * PANEL + i];
+  for (int i = 0; l.bias && i < PANEL; i++) a[i] += l.bias[(size_t)p * PANEL + i];
+  if (j.activation != NO_ACTIVATION) activate(j.activation, a);
+  if (j.add)
+    for (int i = 0; i < PANEL; i++) y[i] += a[i];
+  else
+    std::memcpy(y, a, PANEL * sizeof(float));
 }
 
 static void linear_chunk(void* job, int chunk) {
   const LinearJob& j = *(const LinearJob*)job;
-  int panels = (int)(padded(j.out) / PANEL), end = (chunk + 1) * j.share < panels ? (chunk + 1) * j.share : panels;
-  for (int p = chunk * j.share; p < end; p++)
-    for (int t = 0; t < j.takes; t += TILE) linear_panel(j, p, t, j.takes - t < TILE ? j.takes - t : TILE);
+  int kind = j.model->kind, panels = (int)(padded(j.out) / PANEL);
+  int end = (chunk + 1) * j.share < panels ? (chunk + 1) * j.share : panels;
+  size_t stride = (size_t)PANEL * j.in * (kind == FP32 ? 4 : kind == BF16 ? 2 : 1);
+  const char* w = (const char*)j.linear->weight;
+  int by = j.takes == 1 ? 2 : 1;
+  for (int p = chunk * j.share; p < end; p += by)
+    for (int t = 0; t < j.takes; t += TILE) {
+      alignas(64) float acc[TILE * PANEL] = {};
+      int count = end - p < by ? end - p : by, takes = j.takes - t < TILE ? j.takes - t : TILE;
+      if (j.takes == 1)
+        one_take(kind, j.x, j.in, w + p * stride, stride, count, acc);
+      else
+        takes_of(kind, j.x + t * j.ldx, (int)j.ldx, takes, j.in, w + p * stride, acc);
+      for (int i = 0; i < takes * count; i++) finish(j, p + (j.takes == 1 ? i : 0), t + (j.takes == 1 ? 0 : i), acc + i * PANEL);
+    }
 }
 
 static void run_linear(Team& team, LinearJob j) {
@@ -91,6 +97,7 @@ static void run_linear(Team& team, LinearJob j) {
   int most = team.threads() * 6, least = 16384 / (j.in * PANEL * (j.takes < 8 ? j.takes : 8)) + 1;
   j.share = (panels + most - 1) / most;
   if (j.share < least) j.share = least;
+  if (j.takes == 1) j.share += j.share % 2;
   team.run(linear_chunk, &j, (panels + j.share - 1) / j.share);
 }
 
@@ -115,10 +122,8 @@ static void rotate(float* x, const float* cos, const float* sin, int half) {
 }
 
 static void product(const float* x, int n, const float* panels, size_t count, float* y) {
-  for (size_t p = 0; p < count; p++) {
-    std::memset(y + p * PANEL, 0, PANEL * sizeof(float));
-    panel(FP32, x, 0, 1, n, (const char*)(panels + p * PANEL * n), y + p * PANEL);
-  }
+  std::memset(y, 0, count * PANEL * sizeof(float));
+  one_take(FP32, x, n, (const char*)panels, (size_t)n * PANEL * sizeof(float), (int)count, y);
 }
 
 static void add_relative(const AttentionJob& j, int head, const float* q, float* score, float* by_distance) {
@@ -184,11 +189,13 @@ static void attention_chunk(void* job, int chunk) {
   if (m.position == RELATIVE) add_relative(j, head, q, score, score + room);
   float inverse = 1.0f / soften(score, n);
   float* out = j.out + take * j.ld_out + head * size;
-  for (size_t p = 0; p < lanes; p += PANEL) {
-    alignas(64) float acc[PANEL] = {};
-    panel(FP32, score, 0, 1, r.shared, (const char*)(shared_values + p * r.shared), acc);
-    panel(FP32, score + r.shared, 0, 1, own + 1, (const char*)(values + p * r.capacity), acc);
-    for (size_t i = p; i < p + PANEL && i < (size_t)size; i++) out[i] = acc[i - p] * inverse;
+  for (size_t p = 0; p < lanes; p += 2 * PANEL) {
+    alignas(64) float acc[2 * PANEL] = {};
+    int count = lanes - p > PANEL ? 2 : 1;
+    size_t step = PANEL * sizeof(float);
+    one_take(FP32, score, r.shared, (const char*)(shared_values + p * r.shared), r.shared * step, count, acc);
+    one_take(FP32, score + r.shared, own + 1, (const char*)(values + p * r.capacity), r.capacity * step, count, acc);
+    for (size_t i = p; i < p + 2 * PANEL && i < (size_t)size; i++) out[i] = acc[i - p] * inverse;
   }
 }
 

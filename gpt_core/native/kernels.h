@@ -90,34 +90,44 @@ ALWAYS void weights(int kind, const char* w, int i, vf out[NV]) {
     }
   }
 }
-// acc[t][32] += x[t][n] * panel for nt takes; the accumulators stay in registers. Each sum has one order, whatever nt is:
-// a take gets the same bits alone and in company.
-ALWAYS void multiply(int nt, int kind, const float* x, int ldx, int n, const char* w, float* acc) {
-  vf a[TAKES][NV];
-  for (int t = 0; t < nt; t++)
-    for (int j = 0; j < NV; j++) a[t][j] = load(acc + t * PANEL + j * W);
+// acc[p][t][32] += x[t][n] * panel p, for nt takes and np panels that are `stride` bytes apart; the accumulators stay in
+// registers. Each sum has one order, whatever nt and np are: a take gets the same bits alone and in company.
+ALWAYS void multiply(int nt, int np, int kind, const float* x, int ldx, int n, const char* w, size_t stride, float* acc) {
+  vf a[TAKES > 2 ? TAKES : 2][NV];
+  for (int r = 0; r < nt * np; r++)
+    for (int j = 0; j < NV; j++) a[r][j] = load(acc + r * PANEL + j * W);
   for (int i = 0; i < n; i++) {
-    vf u[NV];
-    weights(kind, w, i, u);
     UNROLL
-    for (int t = 0; t < nt; t++) {
-      vf s = splat(x[(size_t)t * ldx + i]);
+    for (int p = 0; p < np; p++) {
+      vf u[NV];
+      weights(kind, w + p * stride, i, u);
       UNROLL
-      for (int j = 0; j < NV; j++) a[t][j] += u[j] * s;
+      for (int t = 0; t < nt; t++) {
+        vf s = splat(x[(size_t)t * ldx + i]);
+        UNROLL
+        for (int j = 0; j < NV; j++) a[p * nt + t][j] += u[j] * s;
+      }
     }
   }
-  for (int t = 0; t < nt; t++)
-    for (int j = 0; j < NV; j++) store(acc + t * PANEL + j * W, a[t][j]);
+  for (int r = 0; r < nt * np; r++)
+    for (int j = 0; j < NV; j++) store(acc + r * PANEL + j * W, a[r][j]);
 }
 
-ALWAYS void multiply_kind(int nt, int kind, const float* x, int ldx, int n, const char* w, float* acc) {
-  if (kind == FP32) multiply(nt, FP32, x, ldx, n, w, acc);
-  if (kind == BF16) multiply(nt, BF16, x, ldx, n, w, acc);
-  if (kind == INT8) multiply(nt, INT8, x, ldx, n, w, acc);
+// `kind` as a constant, so that the loops above hold no questions.
+ALWAYS void multiply_kind(int nt, int np, int kind, const float* x, int ldx, int n, const char* w, size_t stride, float* acc) {
+  if (kind == FP32) multiply(nt, np, FP32, x, ldx, n, w, stride, acc);
+  if (kind == BF16) multiply(nt, np, BF16, x, ldx, n, w, stride, acc);
+  if (kind == INT8) multiply(nt, np, INT8, x, ldx, n, w, stride, acc);
 }
 
-// The same for any number of takes; the panel is walked in blocks that stay in the first-level cache.
-static void panel(int kind, const float* x, int ldx, int takes, int n, const char* w, float* acc) {
+// One take, `count` panels: by twos where vectors are wide, since one panel's few sums would wait for each other.
+static void one_take(int kind, const float* x, int n, const char* w, size_t stride, int count, float* acc) {
+  for (; W > 4 && count > 1; count -= 2, w += 2 * stride, acc += 2 * PANEL) multiply_kind(1, 2, kind, x, 0, n, w, stride, acc);
+  for (; count > 0; count--, w += stride, acc += PANEL) multiply_kind(1, 1, kind, x, 0, n, w, stride, acc);
+}
+
+// Several takes, one panel, walked in blocks that stay in the first-level cache.
+static void takes_of(int kind, const float* x, int ldx, int takes, int n, const char* w, float* acc) {
   static const int size[] = {4, 2, 1};
   int block = takes > TAKES ? BLOCK : n;
   for (int i = 0; i < n; i += block) {
@@ -127,13 +137,13 @@ static void panel(int kind, const float* x, int ldx, int takes, int n, const cha
       const float* xt = x + (size_t)t * ldx + i;
       float* to = acc + t * PANEL;
       switch (W == 1 ? 1 : takes - t) {
-        case 1: multiply_kind(1, kind, xt, ldx, m, at, to); break;
+        case 1: multiply_kind(1, 1, kind, xt, ldx, m, at, 0, to); break;
 #if W > 1
-        case 2: multiply_kind(2, kind, xt, ldx, m, at, to); break;
+        case 2: multiply_kind(2, 1, kind, xt, ldx, m, at, 0, to); break;
 #if W == 16
-        case 3: multiply_kind(3, kind, xt, ldx, m, at, to); break;
+        case 3: multiply_kind(3, 1, kind, xt, ldx, m, at, 0, to); break;
 #endif
-        default: multiply_kind(TAKES, kind, xt, ldx, m, at, to);
+        default: multiply_kind(TAKES, 1, kind, xt, ldx, m, at, 0, to);
 #endif
       }
     }
