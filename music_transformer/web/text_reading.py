@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpt_core.errors import UserError
 from gpt_core.options import check
 from gpt_core.text.complete import CompleteConfig, TextSampling
+from gpt_core.text.models import DEFAULT
 from music_transformer.web.reading import LONGEST_TEXT, Models
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Readings:
         """The model an order names."""
         if not isinstance(order, dict):
             raise UserError("the order is not an object; send {model, text, ...}")
-        return self.models.get("text", str(order.get("model", "")))
+        return self.models.get("text", str(order.get("model", DEFAULT)))
 
     def ids(self, order: Any) -> list[int]:
         """The end token, the text's ids, and the ids appended by hand."""
@@ -70,6 +71,13 @@ class Readings:
         model, ids = self.model(order), self.ids(order)
         found = candidates(model.codec, torch.tensor([ids]), self._last(model, ids), sampling_from(order))
         return [c.to_dict() for c in found]
+
+    def complete(self, order: Any) -> list[str]:
+        """The whole continuations of an order, take by take."""
+        from gpt_core.text.complete import complete
+
+        text, config, stop = completion_from(order)
+        return [c.text for c in complete(self.model(order), text, config, sampling_from(order), stop=stop)]
 
     def _last(self, model: Checkpoint, ids: list[int]) -> Tensor:
         from gpt_core.text.explore import last_logits

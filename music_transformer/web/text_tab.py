@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
+import gradio as gr
 from fastapi import APIRouter, Body
 from fastapi.responses import StreamingResponse
 
@@ -24,8 +25,28 @@ _SHOWN = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 
 
 def build(session: Session) -> None:
-    """The explorer and the completion."""
+    """The explorer and the completion, and both for programs."""
     mount("text", "mt-text")
+    readings = Readings(Models(session))
+
+    def complete_text(text: str, settings: dict[str, Any]) -> list[str]:
+        """Continue a text; ``settings``: model, max_new, takes, seed, stop, and sampling (temperature, top_k, ...)."""
+        return _told(lambda: readings.complete({"text": text, **settings}))
+
+    def next_tokens(text: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
+        """The ten likeliest next tokens; ``settings``: model, appended (ids), and sampling."""
+        return _told(lambda: readings.next({"text": text, **settings}))
+
+    gr.api(complete_text, api_name="complete_text", concurrency_limit=1)
+    gr.api(next_tokens, api_name="next_tokens")
+
+
+def _told(act: Callable[[], Any]) -> Any:
+    """A UserError reaches the caller as its sentence."""
+    try:
+        return act()
+    except UserError as error:
+        raise gr.Error(str(error), print_exception=False) from None
 
 
 def routes(session: Session) -> APIRouter:
