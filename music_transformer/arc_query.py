@@ -139,6 +139,8 @@ def find_arcs(pack: ArcPack, places: Sequence[int], leads: Sequence[int], query:
         groups = _Groups(tokens, np.ones(len(tokens), bool))
     else:
         groups = _Groups(np.asarray(places, np.int64), np.asarray(leads) == tokens)
+    if query.heads and query.view != "heads":
+        raise UserError(f"the {query.view} joins all heads; leave the heads out, or look at them singly (view heads)")
     heads = query.heads or tuple(range(pack.packed.heads))
     _refuse_outside(pack.packed, heads, query.tokens)
     arcs: list[Arc] = []
@@ -168,15 +170,16 @@ def _one(pack: ArcPack, groups: _Groups, place: int, head: int, query: ArcQuery)
     members = np.flatnonzero(groups.place == place)
     if query.direction == "looks-at":
         (row,) = members[groups.leads[members]]
-        found = _looks_at(pack.packed, head, int(row), groups.place) / 65535
+        found = _looks_at(pack.packed, head, int(row), groups.place)
         total, rule = float(pack.totals[head, row]), query.rule
     else:
-        found = _looked_at_by(pack.packed, head, members, groups) / 65535
+        found = _looked_at_by(pack.packed, head, members, groups)
         sums = pack.received if query.group == "event" else pack.received_by_place
         total = float(sums[head, members].astype(np.float64).sum())
         rule = dataclasses.replace(query.rule, first="rule")  # the first token looks only at itself: no sink to hide
     keys = np.flatnonzero(found)
-    return total, strongest(keys, found[keys], rule, total)
+    total = max(total, float(found.sum()) / 65535)  # halves round: never less than what is there
+    return total, strongest(keys, found[keys] / 65535, rule, total)
 
 
 def _looks_at(packed: Packed, head: int, row: int, place: NDArray[np.int64]) -> NDArray[np.float64]:

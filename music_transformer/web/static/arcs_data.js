@@ -103,7 +103,8 @@ export function edges(pack, tokens, query) {
   const rule = back ? { ...query.rule, first: "rule" } : query.rule;
   for (const place of [...new Set(query.tokens.map(groups.place))].sort((a, b) => a - b))
     for (const h of heads) {
-      const { row, total } = back ? lookedAtBy(pack, groups, place, h, sums) : looksAt(pack, groups, place, h);
+      const { row, total: stated } = back ? lookedAtBy(pack, groups, place, h, sums) : looksAt(pack, groups, place, h);
+      const total = Math.max(stated, [...row.values()].reduce((a, b) => a + b, 0) / SCALE); // halves round
       row.forEach((sum, key) => row.set(key, sum / SCALE));
       const { kept, shown, hidden, first } = strongest(row, rule, total);
       const head = query.view === "heads" ? h : -1;
