@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import dataclasses
 import random
 import resource
 import struct
@@ -124,6 +125,37 @@ def try_one(data: bytes, deep: bool) -> str:
     return "read"
 
 
+@dataclasses.dataclass
+class Tally:
+    """What came out so far; ``faults`` maps each distinct fault to the first file that showed it."""
+
+    files: int = 0
+    slowest: float = 0.0
+    outcomes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    faults: dict[str, bytes] = dataclasses.field(default_factory=dict)
+    began: float = dataclasses.field(default_factory=time.process_time)
+
+    def add(self, data: bytes) -> None:
+        """Try one file."""
+        before = time.process_time()
+        try:
+            self.outcomes[try_one(data, self.files % 4 == 0)] += 1
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            fault = f"{type(error).__name__} {error} ({Path(where.filename).name}:{where.lineno})"
+            self.faults.setdefault(fault[:200], data)
+        took = time.process_time() - before
+        self.slowest, self.files = max(self.slowest, took), self.files + 1
+        if took > SLOW:
+            self.faults.setdefault(f"slow: {took:.0f} s", data)
+
+    def text(self) -> str:
+        """One line of figures."""
+        spent = time.process_time() - self.began
+        counts = ", ".join(f"{n:,} {what}" for what, n in sorted(self.outcomes.items()))
+        return f"{self.files:,} files ({counts}) in {spent:.0f} CPU s, slowest {self.slowest:.2f} s, {len(self.faults)} faults"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
@@ -137,36 +169,23 @@ def main() -> None:
 
 
 def fuzz(args: argparse.Namespace) -> None:
-    """Run until the count or the CPU time is used up; print what came out and every distinct fault."""
+    """Run until the count or the CPU time is used up, or Ctrl-C; print what came out and every distinct fault."""
     rng = random.Random(args.seed)
     pool = [grammatical(rng) for _ in range(200)]
     if args.seeds:
         found = sorted(p for p in args.seeds.rglob("*") if p.is_file() and 20 < p.stat().st_size < 2000)
         pool += [p.read_bytes() for p in found]
-    outcomes: collections.Counter[str] = collections.Counter()
-    faults: dict[str, bytes] = {}
-    began, slowest, done = time.process_time(), 0.0, 0
-    while done < args.count and time.process_time() - began < args.seconds:
-        data = grammatical(rng) if rng.random() < 0.2 else mutate(rng.choice(pool), rng.choice(pool), rng)
-        before = time.process_time()
-        try:
-            outcomes[try_one(data, done % 4 == 0)] += 1
-        except KeyboardInterrupt:
-            break
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            faults.setdefault(
-                f"{type(error).__name__} {error} ({Path(where.filename).name}:{where.lineno})"[:200], data
-            )
-        took = time.process_time() - before
-        slowest, done = max(slowest, took), done + 1
-        if took > SLOW:
-            faults.setdefault(f"slow: {took:.1f} s", data)
-    spent = time.process_time() - began
-    print(
-        f"{done:,} files, {spent:.0f} CPU s, slowest {slowest:.2f} s, seed {args.seed}, {dict(outcomes)}, {len(faults)} faults"
-    )
-    for i, (fault, data) in enumerate(faults.items()):
+    tally = Tally()
+    try:
+        while tally.files < args.count and time.process_time() - tally.began < args.seconds:
+            data = grammatical(rng) if rng.random() < 0.2 else mutate(rng.choice(pool), rng.choice(pool), rng)
+            tally.add(data)
+            if tally.files % 20_000 == 0:
+                print(tally.text(), flush=True)
+    except KeyboardInterrupt:
+        print("stopped")
+    print(f"seed {args.seed}: {tally.text()}")
+    for i, (fault, data) in enumerate(tally.faults.items()):
         print(f"  {fault}: {data[:120].hex()}")
         if args.keep:
             args.keep.mkdir(parents=True, exist_ok=True)
