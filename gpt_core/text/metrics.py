@@ -27,7 +27,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> floa
     _check(hypotheses, references)
     most = max(len(r) for r in references)
     columns = [[r[k] if k < len(r) else None for r in references] for k in range(most)]
-    return sacrebleu.corpus_bleu(list(hypotheses), columns).score
+    return sacrebleu.corpus_bleu(list(hypotheses), columns).score  # type: ignore[arg-type]  # None: fewer references
 
 
 def rouge(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:

@@ -68,9 +68,9 @@ def run(model: GPT, data: Data, config: TrainConfig, codec: TextCodec, start: St
         data.run["init_from"] = str(start.init_from)
     out, board = (start.out, start.tensorboard) if is_main() else (None, None)
     with RunLog(out, tensorboard=board) as log:
-        log({"event": "model", "parameters": model.parameter_count(), "train_tokens": len(data.train.ids)})
-        quiet = log if is_main() else (lambda row: None)
-        return train(model, data, config, codec=codec, folder=start.out, resume=start.resume, log=quiet)
+        told = log if is_main() else (lambda row: None)
+        told({"event": "model", "parameters": model.parameter_count(), "train_tokens": len(data.train.ids)})
+        return train(model, data, config, codec=codec, folder=start.out, resume=start.resume, log=told)
 
 
 def record_of(shards: Path) -> dict[str, Any]:
