@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from gpt_core.cache import KVCache
 from gpt_core.config import GPTConfig
-from gpt_core.model import GPT
+from gpt_core.model import GPT, Block
 from gpt_core.packing import Shelf
 
 Array = np.ndarray
@@ -105,8 +106,8 @@ def _rms(x: Array, eps: float) -> Array:
 def _norm(norm: nn.Module, c: GPTConfig) -> Callable[[Array], Array]:
     if c.norm == "rms":
         return lambda x: _rms(x, c.norm_eps)
-    weight, bias, shape = norm.weight.detach(), getattr(norm, "bias", None), (c.n_embd,)
-    bias = None if bias is None else bias.detach()
+    assert isinstance(norm, nn.LayerNorm)
+    weight, bias, shape = norm.weight.detach(), None if norm.bias is None else norm.bias.detach(), (c.n_embd,)
     return lambda x: F.layer_norm(torch.from_numpy(x), shape, weight, bias, c.norm_eps).numpy()
 
 
@@ -146,13 +147,14 @@ class EagerEngine:
             return
         m, c, self.rows = self.model, self.config, rows
         packed = _packed.get(m, "mkldnn", dict)
+        layers = cast("list[Block]", list(m.h))
         self._wte = m.wte.weight.detach().numpy()
         self._wpe = m.wpe.weight.detach().numpy() if c.position == "learned" else None
-        self._turns = _turns(m.cos.numpy(), m.sin.numpy()) if c.position == "rotary" else None
-        self._rel = [b.attn.rel.detach().numpy() for b in m.h] if c.position == "relative" else None
+        self._turns = _turns(*(cast(Tensor, t).numpy() for t in (m.cos, m.sin))) if c.position == "rotary" else None
+        self._rel = [b.attn.rel.detach().numpy() for b in layers] if c.position == "relative" else None
         self._act = _activation(c.activation)
-        self._norms = [(_norm(b.ln_1, c), _norm(b.ln_2, c)) for b in m.h]
-        linears = [x for b in m.h for x in (b.attn.c_attn, b.attn.c_proj, b.mlp.c_fc, b.mlp.c_proj)]
+        self._norms = [(_norm(b.ln_1, c), _norm(b.ln_2, c)) for b in layers]
+        linears = [x for b in layers for x in (b.attn.c_attn, b.attn.c_proj, b.mlp.c_fc, b.mlp.c_proj)]
         *blocks, self._head = _products([*linears, m.lm_head], rows, packed)
         self._blocks = list(zip(*[iter(blocks)] * 4, strict=True))
         self._last = _norm(m.ln_f, c)
@@ -207,8 +209,8 @@ def _mix_one(q: Array, keys: Array, values: Array, bias: Array | None) -> Array:
 def _mix_many(q: Array, keys: Array, values: Array, bias: Array | None) -> Array:
     """The same for several rows, where PyTorch's threads have enough to do."""
     mask = None if bias is None else torch.from_numpy(bias)[:, :, None]
-    q, k, v = (torch.from_numpy(x) for x in (q[:, :, None], keys, values))
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0).numpy()
+    query, k, v = (torch.from_numpy(x) for x in (q[:, :, None], keys, values))
+    return F.scaled_dot_product_attention(query, k, v, attn_mask=mask, scale=1.0).numpy()[:, :, 0]
 
 
 def _turns(cos: Array, sin: Array) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 from ctypes import c_float, c_int32, c_void_p
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from gpt_core.cache import KVCache
 from gpt_core.config import GPTConfig
-from gpt_core.model import GPT
+from gpt_core.model import GPT, Block
 from gpt_core.native_build import library
 from gpt_core.packing import Shelf
 
@@ -81,7 +82,9 @@ class Packed:
         self.path = lib.mt_path(os.environ.get("GPT_CORE_NATIVE_PATH", "").encode())
         if self.path < 0:
             raise ValueError(f"this machine can't run {os.environ['GPT_CORE_NATIVE_PATH']!r}")
-        self._layers = (_Layer * model.config.n_layer)(*[self._layer(block) for block in model.h])
+        self._layers = (_Layer * model.config.n_layer)(
+            *[self._layer(block) for block in cast("list[Block]", list(model.h))]
+        )
         self.struct = self._model(model)
         self.threads = self._threads()
 
@@ -116,7 +119,7 @@ class Packed:
     def _norm(self, norm: torch.nn.Module) -> tuple[int | None, int | None]:
         return self._keep(getattr(norm, "weight", None)), self._keep(getattr(norm, "bias", None))
 
-    def _layer(self, block: torch.nn.Module) -> _Layer:
+    def _layer(self, block: Block) -> _Layer:
         attn, mlp = block.attn, block.mlp
         linears = [self._linear(linear) for linear in (attn.c_attn, attn.c_proj, mlp.c_fc, mlp.c_proj)]
         relative = getattr(attn, "rel", None)
@@ -128,7 +131,7 @@ class Packed:
         orders = [order.index(getattr(c, name)) for name, order in _ORDERS.items()]
         wpe = model.wpe.weight if c.position == "learned" else None
         cos, sin = (model.cos, model.sin) if c.position == "rotary" else (None, None)
-        tables = [self._keep(t) for t in (model.wte.weight, wpe, cos, sin)]
+        tables = [self._keep(cast("Tensor | None", t)) for t in (model.wte.weight, wpe, cos, sin)]
         return _Model(
             KINDS.index(self.kind), c.n_layer, c.n_head, c.n_embd, c.head_size, c.vocab_size, *orders, c.qk_norm,
             c.embed_norm, c.distances, c.norm_eps, *tables, *self._norm(model.ln_f), self._linear(model.lm_head),

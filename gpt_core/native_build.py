@@ -1,4 +1,7 @@
-"""Build the native decoding step with the system's compiler, once per machine, into the user's cache folder."""
+"""Build the native decoding step with the system's compiler, once per machine, into the user's cache folder.
+
+It happens at the first use; ``python -m gpt_core.native_build`` does it ahead of time.
+"""
 
 from __future__ import annotations
 
@@ -130,3 +133,8 @@ def _declare(lib: ctypes.CDLL) -> ctypes.CDLL:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+if __name__ == "__main__":
+    found = library()
+    print(found if isinstance(found, str) else "the native step is ready")
