@@ -106,7 +106,7 @@ class Shard:
 
     def fingerprint(self) -> str:
         """Return the sha256 (16 hex digits) of the ids and the borders."""
-        h = hashlib.sha256(np.ascontiguousarray(self.ids))
+        h = hashlib.sha256(np.ascontiguousarray(self.ids).data)
         h.update(self.offsets.tobytes())
         return h.hexdigest()[:16]
 
