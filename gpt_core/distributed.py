@@ -28,11 +28,11 @@ def is_main() -> bool:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[None]:
-    """Join the other processes (nccl on cuda, gloo elsewhere) for the time of the block; alone, do nothing."""
+    """Join the other processes (nccl for cuda tensors, gloo for those on the CPU) for the time of the block; alone, do nothing."""
     if world_size() == 1:
         yield
         return
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     try:
         yield
     finally:
