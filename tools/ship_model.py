@@ -1,6 +1,6 @@
 """Turn a training checkpoint into one to ship: fp16 weights, no optimizer state.
 
-    python tools/ship_model.py CHECKPOINT music_transformer/checkpoints/piano
+python tools/ship_model.py CHECKPOINT music_transformer/checkpoints/piano
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def ship(source: Path, target: Path) -> None:
     checkpoint.save(target, loaded.model, loaded.codec, loaded.run, dtype=torch.float16)
     if text is not None:
         card.write_text(text, encoding="utf-8")
-    print(f"{target}: {(target / checkpoint.WEIGHTS).stat().st_size:,} bytes, sha256 {checkpoint.file_sha(target / checkpoint.WEIGHTS)}")
+    weights = target / checkpoint.WEIGHTS
+    print(f"{target}: {weights.stat().st_size:,} bytes, sha256 {checkpoint.file_sha(weights)}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -87,7 +88,7 @@ def test_the_grammar_holds_in_every_take(piano):
         assert ons == len(take.new.notes)
         for pitch in range(128):  # no key is struck again while it is down
             mine = sorted((n.start, n.end) for n in take.new.notes if n.pitch == pitch)
-            assert all(a[1] <= b[0] + 1e-9 for a, b in zip(mine, mine[1:], strict=False))
+            assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(mine))
 
 
 def test_from_a_second_in_the_middle(piano):
