@@ -168,15 +168,24 @@ class Block(nn.Module):
         return x
 
 
+class _Table(nn.Embedding):
+    """An embedding that draws nothing on the meta device: PyTorch would load its compiler for it, which takes 1.3 s."""
+
+    def reset_parameters(self) -> None:
+        """Draw the first weights, where there are any."""
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
 class GPT(nn.Module):
     """A decoder-only transformer that holds weights and nothing else: cache and tap are arguments."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
-        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
+        self.wte = _Table(config.vocab_size, config.n_embd)
         if config.position == "learned":
-            self.wpe = nn.Embedding(config.context, config.n_embd)
+            self.wpe = _Table(config.context, config.n_embd)
         self.embed_norm = RMSNorm(config.norm_eps) if config.embed_norm else nn.Identity()
         self.drop = nn.Dropout(config.dropout)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
@@ -184,11 +193,14 @@ class GPT(nn.Module):
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         if config.tied:
             self.lm_head.weight = self.wte.weight
+        meta = self.wte.weight.is_meta  # then this is a shape, without numbers
         if config.position == "rotary":
-            cos, sin = rotary_table(config.context, config.head_size)
+            empty = torch.empty(config.context, config.head_size // 2)
+            cos, sin = (empty, empty) if meta else rotary_table(config.context, config.head_size)
             self.register_buffer("cos", cos, persistent=False)
             self.register_buffer("sin", sin, persistent=False)
-        self.reset()
+        if not meta:
+            self.reset()
 
     @torch.no_grad()
     def reset(self) -> None:
