@@ -196,7 +196,7 @@ def start(args: argparse.Namespace) -> None:
     print(
         "| import torch | import the rest | load the checkpoint | engine | first event | whole process |\n|---|---|---|---|---|---|"
     )
-    command = [sys.executable, "-c", _START, str(find("piano"))]
+    command = [sys.executable, "-c", _START, str(find(args.checkpoint))]
     for _ in range(args.rounds):
         begin = time.perf_counter()
         parts = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
@@ -219,6 +219,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--tokens", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--engine", default="auto")
+    parser.add_argument("--checkpoint", default="piano", help="a model's name or folder, for the start")
     args = parser.parse_args(argv)
     print(f"{time.strftime('%Y-%m-%d %H:%M')}, {platform.machine()}, {os.cpu_count()} cores, ", end="")
     print(f"torch {torch.__version__} with {torch.get_num_threads()} threads\n", flush=True)
