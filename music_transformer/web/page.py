@@ -15,7 +15,7 @@ from music_transformer.web.backend import build_backend, include
 from music_transformer.web.session import Session
 from music_transformer.web.settings import ServeConfig
 
-TABS = ("music_tab", "attention_tab", "text_tab")
+TABS = ("music_tab", "attention_tab", "text_tab", "steps_tab")
 TITLE = "Music Transformer"
 _STATIC = Path(__file__).parent / "static"
 _STALE = 3600  # seconds until gradio deletes a file of an API answer
