@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpt_core.errors import UserError
-from music_transformer import cli, cli_files
+from music_transformer import cli_files
 from music_transformer.cli import main
 from music_transformer.events import decode, encode
 from music_transformer.midi import read_midi, write_midi
@@ -115,14 +115,6 @@ def test_a_reader_that_has_gone_is_no_error(figure):
     done = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     done.stdout.close()
     assert done.stderr.read() == b"" and done.wait() == 0
-
-
-def test_a_verb_whose_module_is_not_there_is_not_listed(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "VERBS", (*cli.VERBS, cli.Verb("juggle", "cli_juggle", "throw things")))
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    out = capsys.readouterr().out
-    assert "inspect" in out and "juggle" not in out
 
 
 def test_user_errors_are_a_sentence(monkeypatch, capsys):
