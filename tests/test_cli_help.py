@@ -54,7 +54,7 @@ def test_every_verb_has_help_and_none_loads_a_heavy_library(package):
     names = verbs(package)
     answers = ask(package, [["--help"], *[[name, "--help"] for name in names]])
     status, text, _ = answers["--help"]
-    assert status == 0 and all(f"\n    {name} " in text for name in names)
+    assert status == 0 and all(f"\n    {name}" in text for name in names)
     for name in names:
         status, text, heavy = answers[f"{name} --help"]
         assert status == 0, name
