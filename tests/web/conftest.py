@@ -59,3 +59,71 @@ def lines_of(response) -> list[dict]:
     """The messages of a composition."""
     assert response.status_code == 200, response.text
     return [json.loads(line) for line in response.text.splitlines()]
+
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--autoplay-policy=no-user-gesture-required",
+]  # fmt: skip
+PATIENCE = 300_000  # milliseconds: what a loaded machine may take
+
+
+@pytest.fixture(scope="session")
+def server(model_folder, tmp_path_factory):
+    """The real command in a process of its own; yields its URL."""
+    import subprocess
+    import sys
+
+    folder = tmp_path_factory.mktemp("pieces")
+    command = [sys.executable, "-m", "music_transformer", "serve", "--port", "0", "--no-open-browser"]
+    command += ["--model", str(model_folder), "--device", "cpu", "--folder", str(folder), "--max-upload", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
+    assert "http://" in line, f"the server said {line!r} and ended with {process.poll()}"
+    yield line.split(" at ")[1].split()[0]
+    process.terminate()
+    process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    import shutil
+
+    api = pytest.importorskip("playwright.sync_api")
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(server, chromium):
+    """Open the page as a new visitor; afterwards no request has left the host and the console is clean."""
+    contexts, outside, errors = [], [], []
+
+    def go(**options):
+        context = chromium.new_context(viewport=options.pop("viewport", {"width": 1360, "height": 900}), **options)
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda r: outside.append(r.url) if not local(r.url, server) else None)
+        page.on("pageerror", lambda e: errors.append(str(e)))
+        page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+        page.goto(server)
+        page.locator("#mt-compose[data-ready], #mt-compose [data-ready]").first.wait_for(state="attached")
+        page.locator("#mt-go").wait_for()
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert not outside, f"the page asked other hosts: {outside[:5]}"
+    # A refused upload is an answer with status 400, which Chromium itself writes to the console.
+    assert not [e for e in errors if "status of 4" not in e], errors
+
+
+def local(url: str, server: str) -> bool:
+    return url.startswith((server, "data:", "blob:", "about:"))

@@ -90,7 +90,8 @@ export class Player extends EventTarget {
 
   get position() {
     if (!this.playing || this.starved) return this.position_;
-    return Math.max(this.position_, this.position_ + this.context.currentTime - this.anchor);
+    const now = Math.max(this.position_, this.position_ + this.context.currentTime - this.anchor);
+    return Math.max(this.position_, Math.min(now, this.frontier)); // a busy browser looks late; music never runs ahead
   }
 
   async play(from = this.position_) {
