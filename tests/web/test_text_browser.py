@@ -62,7 +62,7 @@ def page(address):
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=browser_path, args=FLAGS)
         tab = browser.new_page()
-        tab.set_default_timeout(120_000)
+        tab.set_default_timeout(300_000)
         tab.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else strangers.append(r.url))
         tab.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
         tab.on("pageerror", lambda e: complaints.append(str(e)))
