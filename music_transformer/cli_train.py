@@ -32,6 +32,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 
 def run_train(args: argparse.Namespace) -> int:
     """Train, and print the best validation figure."""
+    from gpt_core.distributed import is_main
     from music_transformer.training import train_music
 
     config = from_args(TrainConfig, args)
@@ -41,7 +42,8 @@ def run_train(args: argparse.Namespace) -> int:
     if not args.resume and args.out.exists() and any(args.out.iterdir()):
         raise UserError(f"{args.out} is not empty; pass --resume to go on with it, or another --out")
     best = train_music(args.shards, args.out, shape, config, args)
-    print(f"best validation: {best:.4f} nats/event; checkpoint in {args.out}")
+    if is_main():
+        print(f"best validation: {best:.4f} nats/event; checkpoint in {args.out}")
     return 0
 
 

@@ -53,7 +53,7 @@ def train_music(shards: Path, out: Path, shape: GPTConfig, config: TrainConfig, 
 
 
 def _corpus_record(shards: Path) -> dict[str, Any]:
-    path = shards / "corpus.json"
+    path = shards / "meta.json"
     if not path.is_file():
         return {"shards": shards.name}
     meta = json.loads(path.read_text("utf-8"))
