@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from gpt_core.errors import UserError
 from gpt_core.options import check, option
 
+# What may be asked of gpt_core.generate.choose_engine; here, so that a command's --help can list it without PyTorch.
+ENGINES = ("auto", "torch", "native", "native-bf16", "native-int8")
+
 
 @dataclass(frozen=True)
 class GPTConfig:

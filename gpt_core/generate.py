@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpt_core.cache import KVCache
+from gpt_core.config import ENGINES
 from gpt_core.eager import EagerEngine
 from gpt_core.errors import UserError
 from gpt_core.model import GPT
@@ -17,7 +18,6 @@ from gpt_core.sampling import Sampling, filters_from, sample
 
 # (ids so far [B, T], logits [B, V]) -> logits [B, V]. Temperature, top-k and the music grammar are all filters.
 Filter = Callable[[Tensor, Tensor], Tensor]
-ENGINES = ("auto", "torch", "native", "native-bf16", "native-int8")
 
 
 class Engine(Protocol):

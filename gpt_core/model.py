@@ -180,6 +180,9 @@ class _Table(nn.Embedding):
 class GPT(nn.Module):
     """A decoder-only transformer that holds weights and nothing else: cache and tap are arguments."""
 
+    cos: Tensor  # buffers, with rotary positions only
+    sin: Tensor
+
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
