@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, HTTPException, Request
@@ -26,7 +27,7 @@ _HEADERS = {
 }
 
 
-def guard(session: Session):
+def guard(session: Session) -> Callable[[Request], None]:
     """A dependency that lets in whoever gradio would let in, from our own pages or from no page at all."""
 
     def check(request: Request) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 from collections.abc import AsyncIterator
@@ -27,7 +28,12 @@ async def compose(here: Here, visitor: Visitor, data: Annotated[Any, Body()]) ->
         here.shelf(visitor).get(order.piece)
     messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    job = Job(here, visitor, order, lambda m: loop.call_soon_threadsafe(messages.put_nowait, m))
+
+    def emit(message: dict[str, Any] | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the server has closed meanwhile; the pieces are saved all the same
+            loop.call_soon_threadsafe(messages.put_nowait, message)
+
+    job = Job(here, visitor, order, emit)
     key = (visitor, secrets.token_urlsafe(12))
     here.jobs[key] = job
 

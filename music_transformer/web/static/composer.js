@@ -34,12 +34,11 @@ export class Composer {
     const job = (this.job = { abort: new AbortController(), lives: [], take: 0, from, until, pieces: [] });
     this.show();
     page.el.welcome.hidden = true;
-    const woken = page.player.wake();
     if (from) this.leadIn(at ?? page.roll.notes.length);
+    else page.player.wake().catch((error) => page.say(error.message, true)); // inside the click, where browsers allow sound
     const order = { ...page.form.order(), piece: from?.id, at, until };
     try {
       await page.api.stream('/compose', order, (message) => this.hear(job, message), job.abort.signal);
-      await woken;
       await job.finished;
     } catch (error) {
       if (error.name !== 'AbortError') page.say(error.message, true);
@@ -48,7 +47,7 @@ export class Composer {
       page.el.bar.style.width = '0';
       if (!job.summary) page.el.progress.textContent = '';
       page.showPiece();
-      if (!job.summary && from) page.choose(from, { stay: true }); // nothing came: the piece stands as it was
+      if (!job.summary) await page.choose(from, { stay: true }); // nothing came: the piece stands as it was
     }
   }
 
@@ -56,7 +55,12 @@ export class Composer {
   leadIn(join) {
     const { player, roll } = this.page;
     player.give(roll.notes.before(join), null, join);
-    player.play(Math.max(0, join - LEAD_IN));
+    this.sound(Math.max(0, join - LEAD_IN));
+  }
+
+  /** Play; a browser without sound still shows the notes. */
+  sound(seconds) {
+    this.page.player.play(seconds).catch((error) => this.page.say(error.message, true));
   }
 
   hear(job, message) {
@@ -84,7 +88,7 @@ export class Composer {
     roll.reveal(join, 0.35);
     this.chips(job);
     this.listenTo(job, 0);
-    if (!player.playing) player.play(Math.max(0, join - (job.from ? LEAD_IN : 0)));
+    if (!player.playing) this.sound(Math.max(0, join - (job.from ? LEAD_IN : 0)));
   }
 
   listenTo(job, take) {
