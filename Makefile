@@ -27,6 +27,7 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[app,train,test]'
+	-$(BIN)/python -m gpt_core.native_build   # without a compiler everything runs all the same, slower
 	touch $@
 
 # Re-pins everything but torch, whose CUDA build would pull in gigabytes.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpt_core.config import ENGINES
 from gpt_core.errors import UserError
 from gpt_core.options import check, option, to_json
 from gpt_core.sampling import Sampling, generators_for
@@ -43,6 +44,7 @@ class ComposeConfig:
     max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
     max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
     min_seconds: float | None = option(None, "the piece may end by itself from here on; none = not early", low=0.0)
+    engine: str = option("auto", "what computes: native needs a C++ compiler once", choices=ENGINES)
     until: float | None = option(
         None, "rewrite --at to this second only, and keep what follows; none = all is new", low=0.0
     )
@@ -122,6 +124,7 @@ class Composition:
             stop_ids=[EOS],
             generators=generators_for(c.seed, takes),
             takes=takes,
+            engine=c.engine,
         )
         now, done = [0] * takes, [False] * takes
         for column in stream:

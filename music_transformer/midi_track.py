@@ -113,18 +113,21 @@ def _scan(chunk: bytes, track: Track) -> None:
                 track.soft += value > 63
             elif status > 175 and (number == 120 or number == 123):
                 track.silences.append((tick, status & 15))
-        elif status < 0xE0:
-            track.clipped += chunk[pos] > 127
-            pos += 1
         elif status < 0xF0:
-            track.clipped += chunk[pos] > 127 or chunk[pos + 1] > 127
-            track.bends += 1
-            pos += 2
+            pos = _unheard(chunk, pos, status, track)
         else:
             pos = _system(chunk, pos, status, tick, track)
             if track.closed or track.broken:
                 break
     track.size = pos
+
+
+def _unheard(chunk: bytes, pos: int, status: int, track: Track) -> int:
+    """Pass over a program change, channel pressure or pitch bend; returns where it ends."""
+    bend = status >= 0xE0
+    track.bends += bend
+    track.clipped += chunk[pos] > 127 or (bend and chunk[pos + 1] > 127)
+    return pos + 1 + bend
 
 
 def _long_delta(chunk: bytes, pos: int, delta: int, byte: int, track: Track) -> tuple[int, int]:

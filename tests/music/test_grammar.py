@@ -33,7 +33,9 @@ def shifts(ids: set[int]) -> int:
     return len(found)
 
 
-def draw(grammar: Grammar, prompt: list[int], seed: int, takes: int = 2, haste: float = 4.0, will_to_end: float = 0.0) -> list[list[int]]:
+def draw(
+    grammar: Grammar, prompt: list[int], seed: int, takes: int = 2, haste: float = 4.0, will_to_end: float = 0.0
+) -> list[list[int]]:
     """Ids drawn from random logits until every row has ended; each row up to its EOS, without the prompt."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.tensor([prompt] * takes, dtype=torch.long).reshape(takes, len(prompt))
