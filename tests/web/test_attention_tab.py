@@ -89,6 +89,6 @@ def test_the_walk_speaks_of_the_first_events_of_a_piece(client):
     assert found["walk"]["position"] == 31 and len(found["next"]) == 10
     assert sum(found["matrices"]["weights"][31]) == pytest.approx(1, abs=1e-5)
     total = client.get("/mt/steps/inventory/music/tiny").json()["total"]
-    assert total == 391 * 16 + 3_264 + 32  # the shared embedding, one block of width 16 with its biases, the last norm
+    assert total == 391 * 16 + 12 * 16**2 + 13 * 16 + 2 * 16  # shared embedding, one block with biases, last norm
     assert "there is no head 2" in client.post("/mt/steps", json=order | {"head": 2}).json()["error"]
     assert "not a whole number" in client.post("/mt/steps", json=order | {"layer": "x"}).json()["error"]
