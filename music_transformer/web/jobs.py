@@ -78,10 +78,10 @@ class Job:
                 }
                 yield from self._live(composition)
         takes = composition.takes() if any(composition.ids) else []
-        if takes and not self._stop.is_set():
+        stopped = self._stop.is_set()
+        if not stopped and not any(t.new.notes for t in takes):
             refuse_silence(takes)
-        pieces = save_takes(shelf, self.order, [t for t in takes if t.new.notes])
-        yield {"type": "done", "pieces": [p.id for p in pieces], "stopped": self._stop.is_set()}
+        yield {"type": "done", "pieces": save_takes(shelf, self.order, takes), "stopped": stopped}
 
     def _live(self, composition: Composition) -> Iterator[dict[str, Any]]:
         cut, config = composition.cut, composition.config
@@ -130,9 +130,11 @@ def start_composition(session: Session, shelf: Shelf, order: Order) -> Compositi
     )
 
 
-def save_takes(shelf: Shelf, order: Order, takes: list[Take]) -> list[Piece]:
-    """Put takes on the shelf below the piece they continue."""
-    return [shelf.add(_piece(shelf, order, take), take.midi("whole"), take.midi("new")) for take in takes]
+def save_takes(shelf: Shelf, order: Order, takes: list[Take]) -> list[str | None]:
+    """Put takes on the shelf below the piece they continue: the id of each, None for one of nothing but rests."""
+    return [
+        shelf.add(_piece(shelf, order, t), t.midi("whole"), t.midi("new")).id if t.new.notes else None for t in takes
+    ]
 
 
 def _piece(shelf: Shelf, order: Order, take: Take) -> Piece:

@@ -115,7 +115,7 @@ export class Composer {
   pick(job, take) {
     if (this.job === job) return this.listenTo(job, take);
     const piece = this.page.takes.get(job.pieces[take]);
-    if (!piece) return this.page.say('This take was deleted.');
+    if (!piece) return this.page.say('This take was deleted, or it is nothing but rests.');
     this.mark(take);
     return this.page.compare(piece);
   }
@@ -143,7 +143,7 @@ export class Composer {
     const { page } = this;
     job.pieces = pieces;
     await page.takes.load();
-    const piece = page.takes.get(pieces[Math.min(job.take, pieces.length - 1)]);
+    const piece = page.takes.get(pieces[job.take] || pieces.find(Boolean));
     job.summary = piece ? `${stopped ? 'Stopped; what exists is kept' : 'Done'} · seed ${piece.facts.seed} · ${Math.round(job.rate || 0)} events a second` : 'Stopped before the first note';
     this.job = null;
     if (!piece) page.player.pause();
