@@ -13,6 +13,7 @@ _HOMES = {
     "augment": ("crop", "stretch", "transpose"),
     "grammar": ("Grammar", "GrammarConfig"),
     "corpus": ("CorpusConfig", "build_corpus"),
+    "arcs": ("attention",),
     "audio": ("render_wav",),
     "compose": ("continue_score", "generate_score"),
     "models": ("load",),

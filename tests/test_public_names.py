@@ -15,7 +15,17 @@ import music_transformer
 
 MUSIC = [
     *("CorpusConfig", "EventCodec", "Grammar", "GrammarConfig", "ImportReport", "Note", "Pedal", "Score", "Tempo"),
-    *("TimeSignature", "build_corpus", "continue_score", "crop", "decode", "describe", "encode", "fold_pedals"),
+    *(
+        "TimeSignature",
+        "attention",
+        "build_corpus",
+        "continue_score",
+        "crop",
+        "decode",
+        "describe",
+        "encode",
+        "fold_pedals",
+    ),
     *("from_one_hot", "generate_score", "load", "make_score", "normalize", "one_hot", "read_midi", "render_wav"),
     *("stretch", "token_notes", "transpose", "write_midi"),
 ]
