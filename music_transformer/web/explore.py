@@ -13,6 +13,7 @@ from gpt_core.errors import UserError
 from music_transformer.meters import measure
 from music_transformer.midi import write_midi
 from music_transformer.next_events import Draft, draft, likeliest, nats_per_event
+from music_transformer.vocabulary import NOTE_OFF, VOCAB_SIZE
 from music_transformer.web.asking import Here, Own, Visitor
 from music_transformer.web.imports import receipt_of
 from music_transformer.web.session import Session
@@ -36,13 +37,15 @@ def _draft(own: Shelf, moment: Moment) -> Draft:
 
 @router.post("/next")
 def next_events(here: Here, own: Own, moment: Moment) -> dict[str, Any]:
-    """The ten likeliest next events, where they would stand, and the notes chosen so far."""
+    """The ten likeliest next events, the ten likeliest strikes, where they would stand, and the notes chosen so far."""
     now = _draft(own, moment)
+    ranked = likeliest(here.piano(), now, VOCAB_SIZE)
     new = [n for n in now.score().notes if n.start >= now.cut.join - 1e-6]
     return {
         "join": now.cut.join,
         "seconds": now.seconds,
-        "events": [event._asdict() for event in likeliest(here.piano(), now)],
+        "events": [event._asdict() for event in ranked[:10]],
+        "strikes": [event._asdict() for event in ranked if event.id < NOTE_OFF][:10],
         "notes": [[n.pitch, n.start, n.end, n.velocity] for n in new],
     }
 

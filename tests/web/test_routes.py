@@ -174,6 +174,7 @@ def test_next_events_grow_a_piece_by_hand(client):
     shares = [e["share"] for e in first["events"]]
     assert len(shares) == 10 and shares == sorted(shares, reverse=True) and 0 < sum(shares) <= 1
     assert first["seconds"] == 3.0 and first["notes"] == []
+    assert len(first["strikes"]) == 10 and all(e["pitch"] == e["id"] >= 21 for e in first["strikes"])
     second = client.post("/mt/next", json={"piece": piece["id"], "at": 3.0, "events": [72, 256 + 49]}).json()
     assert second["seconds"] == 3.5 and [n[:2] for n in second["notes"]] == [[72, 3.0]]
     kept = client.post("/mt/next/keep", json={"piece": piece["id"], "at": 3.0, "events": [72, 256 + 49]}).json()

@@ -145,10 +145,10 @@ export class Composer {
     await page.takes.load();
     const piece = page.takes.get(pieces[job.take] || pieces.find(Boolean));
     job.summary = piece ? `${stopped ? 'Stopped; what exists is kept' : 'Done'} · seed ${piece.facts.seed} · ${Math.round(job.rate || 0)} events a second` : 'Stopped before the first note';
-    this.job = null;
     if (!piece) page.player.pause();
     await page.choose(piece || job.from, { stay: true });
     page.el.progress.textContent = job.summary;
+    this.job = null;
   }
 
   stop() {

@@ -59,7 +59,7 @@ export class Receipt {
     if (!facts) return this.body.replaceChildren(h('p.mt-soft', { text: 'Only pieces composed here carry a receipt.' }));
     const settings = piece.facts.receipt ? facts.settings || {} : facts;
     const rows = { Seed: facts.seed, Take: facts.take + 1, Model: facts.model, Checkpoint: (facts.checkpoint || '').slice(0, 16), Version: facts.version };
-    for (const [key, value] of Object.entries({ ...settings.compose, ...settings.sampling })) if (value !== null) rows[key.replaceAll('_', ' ')] = value;
+    for (const [key, value] of Object.entries({ ...settings.compose, ...settings.sampling })) if (value !== null && !['seed', 'takes'].includes(key)) rows[key.replaceAll('_', ' ')] = value;
     const answer = h('p.mt-soft', { role: 'status' });
     this.body.replaceChildren(h('dl.mt-facts', {}, ...Object.entries(rows).flatMap(([key, value]) => [h('dt', { text: key }), h('dd', { text: String(value) })])),
       h('button.mt-button', { type: 'button', text: 'Compose it again and compare', onclick: () => this.again(piece, answer) }), answer);

@@ -53,11 +53,11 @@ export class Explorer {
     }
   }
 
-  show({ join, seconds, events, notes }) {
+  show({ join, seconds, events, strikes, notes }) {
     const { roll } = this.page;
     this.status.textContent = `At ${seconds.toFixed(2)} s${this.events.length ? `, ${this.events.length} events by hand` : ''}. Click what should come.`;
     this.list.replaceChildren(...events.map((event) => this.row(event)));
-    roll.setGhosts(events.filter((e) => e.text.startsWith('NOTE_ON')).map((e) => ({ ...e, seconds })));
+    roll.setGhosts(strikes.map((e) => ({ ...e, seconds })));
     roll.follow({ notes: notes.map(([pitch, start, end, velocity]) => ({ pitch, start, end, velocity })), reached: Math.max(seconds, join), done: true });
     roll.setPlayhead(seconds, true);
     for (const button of [this.back, this.keepButton, this.goOn]) button.disabled = this.events.length === 0;

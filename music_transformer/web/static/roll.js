@@ -355,7 +355,7 @@ export class Roll extends EventTarget {
       c.setLineDash([]);
       c.globalAlpha = 1;
       c.fillStyle = this.ink;
-      c.fillText(`${pitchName(ghost.pitch)} ${Math.round(ghost.share * 100)} %`, x + width + 5, y + this.row / 2);
+      c.fillText(`${pitchName(ghost.pitch)} ${(ghost.share * 100).toFixed(ghost.share < 0.095 ? 1 : 0)} %`, x + width + 5, y + this.row / 2);
     }
   }
 
