@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -44,7 +45,7 @@ class Muon(torch.optim.Optimizer):
     With several processes each orthogonalises its share of the matrices and sends it to the others.
     """
 
-    def __init__(self, params: list[Tensor], lr: float, weight_decay: float, momentum: float = 0.95) -> None:
+    def __init__(self, params: Sequence[Tensor], lr: float, weight_decay: float, momentum: float = 0.95) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()

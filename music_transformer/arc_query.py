@@ -185,7 +185,8 @@ def _one(pack: ArcPack, groups: _Groups, place: int, head: int, query: ArcQuery)
 def _looks_at(packed: Packed, head: int, row: int, place: NDArray[np.int64]) -> NDArray[np.float64]:
     """Add up what ``row`` looks at, by place [T], in units of 1/65535."""
     span = _span(packed, head, row)
-    return np.bincount(place[packed.index[span]], packed.weight[span].astype(np.float64), packed.tokens)
+    found = np.bincount(place[packed.index[span]], packed.weight[span].astype(np.float64), packed.tokens)
+    return found.astype(np.float64)
 
 
 def _looked_at_by(packed: Packed, head: int, keys: NDArray[np.int64], groups: _Groups) -> NDArray[np.float64]:
@@ -194,7 +195,7 @@ def _looked_at_by(packed: Packed, head: int, keys: NDArray[np.int64], groups: _G
     hits = first + np.flatnonzero(np.isin(packed.index[first:last], keys))
     rows = np.searchsorted(packed.indptr, hits, side="right") - 1 - head * packed.tokens
     weight = packed.weight[hits] * groups.leads[rows].astype(np.float64)
-    return np.bincount(groups.place[rows], weight, packed.tokens)
+    return np.bincount(groups.place[rows], weight, packed.tokens).astype(np.float64)
 
 
 def _span(packed: Packed, head: int, row: int) -> slice:

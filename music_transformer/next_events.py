@@ -99,7 +99,8 @@ def _nats(piano: Checkpoint, ids: Sequence[int]) -> list[float]:
     import torch
     import torch.nn.functional as F
 
-    context, out = piano.config.context, []
+    context = piano.config.context
+    out: list[float] = []
     for start in range(0, max(1, len(ids) - 1), context // 2):
         window = torch.tensor([ids[start : start + context + 1]], device=piano.model.device)
         if window.shape[1] < 2:

@@ -111,7 +111,7 @@ def notices(model: Checkpoint, prompt: str, length: int, new: int) -> list[str]:
         out.append(
             f"the model reads {context:,} tokens at a time: beyond that it goes on from the last {max(1, context // 2):,}"
         )
-    unknown = getattr(model.codec, "unknown", lambda text: [])(prompt)
+    unknown: list[str] = getattr(model.codec, "unknown", lambda text: [])(prompt)
     if unknown:
         out.append(f"the model's alphabet lacks {', '.join(map(repr, unknown[:8]))}; read as unknown")
     return out

@@ -46,7 +46,7 @@ def _download(name: str, say: Callable[[str], None]) -> Path:
         say(f"downloading {name} from {api.endpoint}: {listed}")
         paths = [hf_hub_download(name, f, revision=info.sha) for f in files]
         return Path(paths[0]).parent
-    except (HfHubHTTPError, OSError, *_transport_errors()) as e:
+    except (HfHubHTTPError, OSError, *_transport_errors()) as e:  # type: ignore[misc]
         reason = (str(e).strip().splitlines() or [type(e).__name__])[0]
         raise UserError(f"{name} is no folder here and can't be had from {api.endpoint}: {reason}") from None
 

@@ -61,7 +61,7 @@ def read_examples(path: Path, config: TaskConfig) -> list[Example]:
 
 
 def _read_tsv(path: Path) -> list[tuple[str, tuple[str, ...]]]:
-    pairs = []
+    pairs: list[tuple[str, tuple[str, ...]]] = []
     for number, line in enumerate(_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) < 2:

@@ -19,7 +19,7 @@ TITLE = "Compose"
 def build(session: Session) -> None:
     """The instrument, and its endpoints: /continue, /generate, /inspect, /render, /next_events, /recreate."""
     mount("compose", "mt-compose")
-    common = [_number("seconds", 20), _number("takes", 1), _number("seed"), _preset()]
+    common: list[Component] = [_number("seconds", 20), _number("takes", 1), _number("seed"), _preset()]
     drawn = [_number(name) for name in ("at", "until", "temperature", "top_k", "top_p", "min_p")]
     ports: dict[str, tuple[list[Component], list[Component]]] = {
         "continue": ([_midi(), *common, *drawn], [_files(), _json()]),

@@ -39,7 +39,8 @@ def pack(score: Score, join: float, until: float | None = None) -> bytes:
 
 def bars(score: Score, most: int = 5000) -> list[float]:
     """Where bars begin, in seconds, by the tempo map and time signatures (4/4 at 120 where none are given)."""
-    out, now = [], 0.0
+    out: list[float] = []
+    now = 0.0
     while now < score.end and len(out) < most:
         out.append(round(now, 4))
         meter = next((t for t in reversed(score.time_signatures) if t.time <= now + 1e-6), None)

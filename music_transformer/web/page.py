@@ -63,7 +63,7 @@ def _mount(app: FastAPI, demo: gr.Blocks, session: Session) -> FastAPI:
         css_paths=[_STATIC / "style.css"],
         show_error=True,
     )
-    inner = next(r.app for r in reversed(app.routes) if hasattr(getattr(r, "app", None), "cookie_id"))
+    inner = next(r.app for r in reversed(app.routes) if hasattr(getattr(r, "app", None), "cookie_id"))  # type: ignore[attr-defined]
 
     def login(request: Request) -> str | None:
         """The rule of gradio's own get_current_user."""
