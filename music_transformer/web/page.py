@@ -7,6 +7,7 @@ import importlib.util
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI, Request
@@ -63,7 +64,8 @@ def _mount(app: FastAPI, demo: gr.Blocks, session: Session) -> FastAPI:
         css_paths=[_STATIC / "style.css"],
         show_error=True,
     )
-    inner = next(r.app for r in reversed(app.routes) if hasattr(getattr(r, "app", None), "cookie_id"))  # type: ignore[attr-defined]
+    mounted = (getattr(route, "app", None) for route in reversed(app.routes))
+    inner: Any = next(a for a in mounted if hasattr(a, "cookie_id"))  # gradio's own app
 
     def login(request: Request) -> str | None:
         """The rule of gradio's own get_current_user."""
