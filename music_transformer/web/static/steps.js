@@ -8,7 +8,7 @@ const LOOK = `
 .steps li { border: 1px solid var(--line); border-radius: 12px; background: var(--paper); padding: 12px 16px; min-width: 0; }
 .steps h3 { margin: 0 0 2px; font-size: 15px; color: var(--ink); } .steps p { margin: 0 0 8px; color: var(--soft); max-width: 100ch; font-size: 13.5px; }
 .steps .vector { display: grid; grid-template-columns: 11em minmax(0, 1fr); align-items: center; gap: 2px 12px; margin: 4px 0; font-size: 13px; }
-.steps .vector canvas { width: 100%; height: 16px; border-radius: 3px; image-rendering: pixelated; }
+.steps .vector canvas { position: static; width: 100%; height: 16px; border-radius: 3px; image-rendering: pixelated; }
 .steps .numbers { grid-column: 2; font: 12px ui-monospace, monospace; color: var(--soft); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .steps .words { display: flex; flex-wrap: wrap; gap: 4px; margin: 6px 0; }
 .steps .grid { overflow: auto; max-height: 420px; } .steps .grid table { width: auto; border-collapse: separate; border-spacing: 1px; font: 11px ui-monospace, monospace; }
