@@ -105,7 +105,9 @@ def _compose(args: argparse.Namespace, score: Score | None, source: bytes | None
 
 
 def _check_folders(args: argparse.Namespace) -> None:
-    """Refuse an output into a missing folder before the work, not after it."""
+    """Refuse an output into a missing folder, or MIDI under a sound's name, before the work and not after it."""
+    if args.out.suffix.lower() == ".wav":
+        raise UserError(f"-o {args.out}: this is the MIDI file, and it can't end in .wav; name the sound with --wav")
     for path in (args.out, args.wav, args.new_out, args.prompt_out):
         if path is not None and not path.parent.is_dir():
             raise UserError(f"{path} can't be written: the folder {path.parent} does not exist; make it first")

@@ -201,6 +201,7 @@ export class ArcsView {
       if (Array.isArray(buttons)) buttons.forEach((b) => b.setAttribute("aria-pressed", b.dataset.value === this.state[name]));
     this.controls.single.checked = this.state.group === "event";
     this.panes.forEach((p) => p.buttons());
+    this.live.textContent ||= "Computing …";
     try {
       const loaded = await Promise.all(this.panes.map((p) => p.load()));
       if (loaded.every(Boolean)) this.answer(loud);

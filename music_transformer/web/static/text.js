@@ -31,7 +31,7 @@ class TextTab {
     this.choices = await this.api.json('/text');
     this.sampling = Object.fromEntries(SLIDERS.map(([key]) => [key, this.choices.fields[key].default]));
     this.draw();
-    if (!this.choices.models.length) throw new Error('No text model is here yet. Train one with gpt-core train, or import GPT-2.');
+    if (!this.choices.models.length) throw new Error('No text model is here yet. Train one with gpt-core train, or import GPT-2; then start the app with MUSIC_TRANSFORMER_MORE_MODELS set to its folder.');
     await this.read();
   }
 
