@@ -19,7 +19,8 @@ export const STYLE = `
 .arcs .segs button + button { border-left: 1px solid var(--line); }
 .arcs .seg[aria-pressed="true"] { background: var(--accent); color: #fff; }
 .dark .arcs .seg[aria-pressed="true"] { color: #0b0f15; }
-.arcs .act, .arcs select { border: 1px solid var(--line); border-radius: 7px; }
+.arcs .act, .arcs a.act, .arcs select { border: 1px solid var(--line); border-radius: 7px; }
+.arcs select { appearance: auto; line-height: 1.4; padding: 4px 6px; }
 .arcs .head { position: relative; border: 1px solid var(--line); border-radius: 7px; padding: 5px 8px 8px; }
 .arcs .head::before { content: ""; position: absolute; left: 5px; right: 5px; bottom: 3px; border-bottom: 3px solid var(--head); }
 .arcs .head[data-dash]::before { border-bottom-style: dashed; }

@@ -9,7 +9,8 @@ const CSS = `
 .mt-token i { font: normal 10px/1.1 system-ui, sans-serif; color: var(--mt-soft); }
 .mt-token[data-kind="bytes"] { border-style: dashed; }
 .mt-token.mt-appended { border-color: var(--mt-accent); }
-.mt-next { display: grid; gap: 3px; }
+#mt-text-next { grid-template-columns: minmax(0, 1fr); gap: 3px; }
+.mt-text input[type="range"] { accent-color: var(--mt-accent); }
 .mt-candidate { display: grid; grid-template-columns: minmax(0, 1fr) auto 64px; gap: 2px 8px; align-items: baseline; font: inherit; color: var(--mt-ink);
   background: none; border: 1px solid transparent; border-radius: 8px; padding: 4px 8px; cursor: pointer; text-align: left; }
 .mt-candidate:hover { border-color: var(--mt-accent); }
