@@ -107,9 +107,9 @@ def test_generate_continues_nothing(piano):
 
 
 def test_without_a_seed_one_is_drawn_and_told(piano):
-    first, second = (generate_score(piano, seconds=1)[0] for _ in range(2))
+    first, second = (run(Composition(piano, None, ComposeConfig(seconds=1))).takes()[0] for _ in range(2))
     assert first.seed != second.seed
-    assert generate_score(piano, seconds=1, seed=first.seed)[0].ids == first.ids
+    assert run(Composition(piano, None, ComposeConfig(seconds=1, seed=first.seed))).takes()[0].ids == first.ids
 
 
 def test_a_stop_keeps_what_exists(piano):

@@ -35,7 +35,9 @@ def hugging_face_model(codec: BPECodec | None = None, seed: int = 0, **shape: ob
             if p.dim() == 1:
                 p.add_(torch.randn(p.shape) * 0.1)
             if name.endswith("c_attn.weight"):
-                p.mul_(8)
+                p.mul_(
+                    8 * (48 / config.n_embd) ** 0.5
+                )  # scores spread alike at every width; wider ties would flip in fp32
             if name.endswith("wpe.weight"):
                 p.mul_(10)  # so that greedy text does not fall into a loop at once
     return model
