@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -17,8 +16,6 @@ from music_transformer.arcs import AttentionView, music_view
 from tests.music.test_arcs import assert_same, fixture_cases, model_of
 
 pytestmark = pytest.mark.browser
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync", "--autoplay-policy=no-user-gesture-required"]
 NOTES = 40
 
 
@@ -38,17 +35,9 @@ def file(view, tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not path:
-        pytest.skip("no chromium is installed")
-    with sync_playwright() as p:
-        made = p.chromium.launch(executable_path=path, args=FLAGS)
-        yield made
-        made.close()
+@pytest.fixture
+def browser(chromium):
+    return chromium
 
 
 @pytest.fixture

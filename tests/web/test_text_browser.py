@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 import time
@@ -16,8 +15,6 @@ from gpt_core.model import GPT
 from tests.text.scripted import BYTES, writes
 
 pytestmark = pytest.mark.browser
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
 
 
 @pytest.fixture(scope="module")
@@ -52,25 +49,18 @@ def address(tmp_path_factory, model_folder):
 
 
 @pytest.fixture
-def page(address):
-    from playwright.sync_api import sync_playwright
-
-    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not browser_path:
-        pytest.skip("no chromium is installed")
+def page(address, chromium):
     strangers, complaints = [], []
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=browser_path, args=FLAGS)
-        tab = browser.new_page()
-        tab.set_default_timeout(300_000)
-        tab.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else strangers.append(r.url))
-        tab.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
-        tab.on("pageerror", lambda e: complaints.append(str(e)))
-        tab.goto(address)
-        tab.get_by_role("tab", name="Text").click()
-        tab.wait_for_selector("#mt-text-next .mt-candidate")
-        yield tab
-        browser.close()
+    tab = chromium.new_page()
+    tab.set_default_timeout(300_000)
+    tab.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else strangers.append(r.url))
+    tab.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+    tab.on("pageerror", lambda e: complaints.append(str(e)))
+    tab.goto(address)
+    tab.get_by_role("tab", name="Text").click()
+    tab.wait_for_selector("#mt-text-next .mt-candidate")
+    yield tab
+    tab.close()
     assert not strangers and not complaints
 
 
