@@ -42,6 +42,7 @@ class ComposeConfig:
     seed: int | None = option(None, "same seed, same music; none = a new one each time", low=0, high=2**53)
     at: float | None = option(None, "continue from this second of the piece; none = from its end", low=0.0)
     max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
+    max_wait: float = option(2.0, "longest time without a new note, in seconds", low=0.05, high=60.0)
     max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
     min_seconds: float | None = option(None, "the piece may end by itself from here on; none = not early", low=0.0)
     engine: str = option("auto", "what computes: native needs a C++ compiler once", choices=ENGINES)
@@ -141,7 +142,11 @@ class Composition:
     def _grammar(self) -> Grammar:
         c = self.config
         bounds = GrammarConfig(
-            max_hold=c.max_hold, max_silence=c.max_silence, seconds=c.seconds, min_seconds=c.min_seconds
+            max_hold=c.max_hold,
+            max_wait=c.max_wait,
+            max_silence=c.max_silence,
+            seconds=c.seconds,
+            min_seconds=c.min_seconds,
         )
         return Grammar(bounds, prompt_length=len(self.cut.ids))
 

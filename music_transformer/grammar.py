@@ -35,6 +35,7 @@ class GrammarConfig:
 
     max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
     max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
+    max_wait: float = option(60.0, "longest time without a new note, in seconds", low=0.05, high=60.0)
     lowest: int = option(21, "lowest pitch that may be struck (21 is a piano's lowest A)", low=0, high=127)
     highest: int = option(108, "highest pitch that may be struck (108 is a piano's highest C)", low=0, high=127)
     seconds: float | None = option(None, "length of the new part; then what sounds is closed", low=0.0, high=36000.0)
@@ -51,7 +52,7 @@ class Grammar:
     """A filter ``(ids int[B, T], logits [B, 391]) -> logits`` with what may not follow at minus infinity.
 
     No NOTE_OFF of a silent key nor at the instant of its strike, no second NOTE_ON of a sounding key, at one instant
-    offs before ons, VELOCITY only before a NOTE_ON, no hold or rest beyond the bounds, EOS only after a new note and
+    offs before ons, VELOCITY only before a NOTE_ON, no hold, rest or wait for a note beyond the bounds, EOS only after a new note and
     when nothing sounds. When the asked seconds are over, what sounds is closed and EOS follows. The first
     ``prompt_length`` ids are taken as they are, however odd; the seconds count from their end.
     """
@@ -120,6 +121,7 @@ class _Take:
         self.row = row
         self.max_hold = round(config.max_hold * STEPS_PER_SECOND)
         self.max_silence = round(config.max_silence * STEPS_PER_SECOND)
+        self.max_wait = round(config.max_wait * STEPS_PER_SECOND)
         self.length = math.inf if config.seconds is None else round(config.seconds * STEPS_PER_SECOND)
         least = config.min_seconds if config.min_seconds is not None else config.seconds or 0.0
         self.least = min(round(least * STEPS_PER_SECOND), self.length)
@@ -130,12 +132,13 @@ class _Take:
         self.no_off = np.ones(128, bool)
         self.struck: dict[int, list[int]] = {}  # pitch -> steps at which its sounding notes were struck
         self.oldest = 0  # the earliest of them, while anything sounds
-        self.now = self.origin = self.silent_since = 0
+        self.now = self.origin = self.silent_since = self.last_strike = 0
         self.ons_begun = self.after_velocity = self.ended = self.played = False
 
     def start_counting(self) -> None:
         """Here the prompt ends and the new part begins."""
-        self.origin, self.played = self.now, False
+        self.origin = self.last_strike = self.now
+        self.played = False
 
     def take(self, id: int) -> None:
         """Follow one id, allowed or not, the way ``decode`` does."""
@@ -155,6 +158,7 @@ class _Take:
         if not self.struck:
             self.oldest = self.now
         self.struck.setdefault(pitch, []).append(self.now)
+        self.last_strike = self.now
         self.no_on[pitch] = self.ons_begun = self.played = True
 
     def _release(self, pitch: int) -> None:
@@ -203,8 +207,11 @@ class _Take:
         if limit <= 0 and self.struck:
             self._close({p: s for p, s in self.struck.items() if s[0] + self.max_hold <= self.now})
             return
+        full = self._keyboard_is_full()
+        if not full:
+            limit = min(limit, self.last_strike + self.max_wait - self.now)
         row[NOTE_ON:NOTE_OFF] = self.no_on
-        row[VELOCITY:PAD] = self._keyboard_is_full()
+        row[VELOCITY:PAD] = full
         if not self.ons_begun:
             row[NOTE_OFF:TIME_SHIFT] = self.no_off
         if limit > 0:

@@ -226,3 +226,18 @@ def test_logits_are_kept_where_allowed_and_never_changed_in_place():
 def test_another_vocabulary_is_refused():
     with pytest.raises(UserError, match="391"):
         Grammar()(torch.tensor([[60]]), torch.zeros(1, 388))
+
+
+def test_a_new_note_comes_within_the_longest_wait_also_under_a_held_chord():
+    bounds = GrammarConfig(seconds=20.0, max_hold=30.0, max_silence=30.0, max_wait=1.5)
+    prompt = [BOS, 60, 64, 67]  # keys held across the join, so that silence never counts
+    for ids in draw(Grammar(bounds, prompt_length=len(prompt)), prompt, seed=5, haste=9.0):
+        now, last, longest = 0, 0, 0
+        for i in ids:
+            if 256 <= i < 356:
+                now += i - 255
+                longest = max(longest, now - last)
+            elif i < 128:
+                last = now
+        assert now == 2000
+        assert 100 < longest <= 150
