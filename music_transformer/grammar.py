@@ -52,7 +52,7 @@ class Grammar:
     """A filter ``(ids int[B, T], logits [B, 391]) -> logits`` with what may not follow at minus infinity.
 
     No NOTE_OFF of a silent key nor at the instant of its strike, no second NOTE_ON of a sounding key, at one instant
-    offs before ons, VELOCITY only before a NOTE_ON, no hold, rest or wait for a note beyond the bounds, EOS only after a new note and
+    offs before ons, VELOCITY only before a NOTE_ON, no hold, rest or wait beyond the bounds, EOS only after a new note and
     when nothing sounds. When the asked seconds are over, what sounds is closed and EOS follows. The first
     ``prompt_length`` ids are taken as they are, however odd; the seconds count from their end.
     """
