@@ -99,7 +99,7 @@ def kept_mask(rows: Floats, rule: EdgeRule) -> NDArray[np.bool_]:
 class Packed:
     """The edges of one layer, row after row: head 0's queries 0..T-1, then head 1's; compressed sparse rows.
 
-    ``indptr`` u32 [H·T + 1], ``index`` u16 (keys, ascending in each row) and ``weight`` u16 (w·65535), little endian.
+    ``indptr`` u32 [H·T + 1], ``index`` u16 (keys, ascending in each row) and ``weight`` u16 (w·65535).
     """
 
     heads: int
@@ -109,9 +109,14 @@ class Packed:
     weight: NDArray[np.uint16]
 
     def to_bytes(self) -> bytes:
-        """Return the three arrays back to back; ``unpack`` mirrors it."""
-        parts = (self.indptr.astype("<u4"), self.index.astype("<u2"), self.weight.astype("<u2"))
-        return b"".join(part.tobytes() for part in parts)
+        """Return u32 the bytes per count (1, 2 or 4), how many edges each row has, ``index``, ``weight``; little endian.
+
+        Counts take a quarter of the room of ``indptr``, which is their running sum. :func:`unpack` mirrors this.
+        """
+        counts = np.diff(self.indptr)
+        width = np.min_scalar_type(int(counts.max(initial=0))).itemsize
+        parts = (counts.astype(f"<u{width}"), self.index.astype("<u2"), self.weight.astype("<u2"))
+        return width.to_bytes(4, "little") + b"".join(part.tobytes() for part in parts)
 
     def manifest(self) -> dict[str, int]:
         """Return what a reader needs to know beside the bytes."""
@@ -150,10 +155,26 @@ def pack(rows: Iterable[Floats], heads: int, tokens: int, rule: EdgeRule = STORE
 
 def unpack(data: bytes, heads: int, tokens: int) -> Packed:
     """Mirror of ``Packed.to_bytes``; raises UserError where the sizes don't fit together."""
-    rows = heads * tokens + 1
-    indptr = np.frombuffer(data, "<u4", rows) if len(data) >= 4 * rows else np.zeros(1, np.uint32)
+    packed, rest = unpack_front(data, heads, tokens)
+    if rest:
+        raise _misfit(heads, tokens, data)
+    return packed
+
+
+def unpack_front(data: bytes, heads: int, tokens: int) -> tuple[Packed, bytes]:
+    """Read a packed layer off the front of ``data``, and return what follows it, too."""
+    rows, width = heads * tokens, int.from_bytes(data[:4], "little")
+    start = 4 + width * rows  # of the keys
+    if width not in (1, 2, 4) or len(data) < start:
+        raise _misfit(heads, tokens, data)
+    counts = np.frombuffer(data, f"<u{width}", rows, 4)
+    indptr = np.concatenate((np.zeros(1, np.uint64), np.cumsum(counts, dtype=np.uint64))).astype(np.uint32)
     edges = int(indptr[-1])
-    if len(data) != 4 * rows + 4 * edges:
-        raise UserError(f"{heads} heads of {tokens} tokens don't fit {len(data)} bytes of packed edges")
-    index = np.frombuffer(data, "<u2", edges, 4 * rows)
-    return Packed(heads, tokens, indptr, index, np.frombuffer(data, "<u2", edges, 4 * rows + 2 * edges))
+    if len(data) < start + 4 * edges:
+        raise _misfit(heads, tokens, data)
+    index, weight = (np.frombuffer(data, "<u2", edges, start + skipped) for skipped in (0, 2 * edges))
+    return Packed(heads, tokens, indptr, index, weight), data[start + 4 * edges :]
+
+
+def _misfit(heads: int, tokens: int, data: bytes) -> UserError:
+    return UserError(f"{heads} heads of {tokens} tokens don't fit {len(data)} bytes of packed edges")

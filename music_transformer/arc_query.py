@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpt_core.edges import EdgeRule, Edges, Packed, strongest, unpack
+from gpt_core.edges import EdgeRule, Edges, Packed, strongest, unpack_front
 from gpt_core.errors import UserError
 from gpt_core.options import check, option
 
@@ -106,17 +106,22 @@ class ArcPack:
     received_by_place: Halves
 
     def to_bytes(self) -> bytes:
-        """Return the packed edges, then the three sums; little endian."""
-        sums = (self.totals, self.received, self.received_by_place)
+        """Return the packed edges, then ``received``, ``received_by_place``, and ``totals`` unless all are 1; little endian.
+
+        8 heads of 2,048 tokens are at most 1.2 MB.
+        """
+        sums = (self.received, self.received_by_place) + (() if (self.totals == 1).all() else (self.totals,))
         return self.packed.to_bytes() + b"".join(s.astype("<f2").tobytes() for s in sums)
 
     @classmethod
     def from_bytes(cls, data: bytes, heads: int, tokens: int) -> ArcPack:
         """Mirror of :meth:`to_bytes`; UserError where the sizes don't fit together."""
-        size = 6 * heads * tokens
-        packed = unpack(data[: max(len(data) - size, 0)], heads, tokens)
-        sums = np.frombuffer(data, "<f2", 3 * heads * tokens, len(data) - size).reshape(3, heads, tokens)
-        return cls(packed, *sums)
+        packed, rest = unpack_front(data, heads, tokens)
+        kinds, left = divmod(len(rest), 2 * heads * tokens)
+        if left or kinds not in (2, 3):
+            raise UserError(f"{heads} heads of {tokens} tokens don't fit {len(rest)} bytes of sums")
+        received, by_place, *totals = np.frombuffer(rest, "<f2").reshape(kinds, heads, tokens)
+        return cls(packed, totals[0] if totals else np.ones((heads, tokens), np.float16), received, by_place)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class AttentionView:
         c = self.trace.config
         shape = {"layers": c.n_layer, "heads": c.n_head, "context": c.context}
         return {
-            "format": 1,
+            "format": 2,
             "model": self.model | shape,
             "kind": "music" if self.tokens.notes else "text",
             "tokens": self.tokens.to_dict(),

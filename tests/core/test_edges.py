@@ -67,9 +67,10 @@ def test_packed_edges_equal_brute_force(shape, rule, chunk):
     heads, tokens, _ = rows.shape
     parts = [head[i : i + chunk] for head in rows for i in range(0, tokens, chunk)]
     data = pack(parts, heads, tokens, rule).to_bytes()
-    pointers = struct.unpack_from(f"<{heads * tokens + 1}I", data)
-    numbers = struct.unpack_from(f"<{2 * pointers[-1]}H", data, 4 * len(pointers))
-    assert len(data) == 4 * len(pointers) + 4 * pointers[-1]
+    counts = struct.unpack_from(f"<I{heads * tokens}B", data)[1:]
+    pointers = [sum(counts[:r]) for r in range(heads * tokens + 1)]
+    numbers = struct.unpack_from(f"<{2 * pointers[-1]}H", data, 4 + len(counts))
+    assert len(data) == 4 + len(counts) + 4 * pointers[-1]
     back = unpack(data, heads, tokens)
     for r in range(heads * tokens):
         wanted = brute(rows[r // tokens, r % tokens].tolist(), rule)
@@ -92,12 +93,21 @@ def test_what_was_not_stored_counts_as_hidden():
     assert set(seen.to_dict()) == {"keys", "weights", "shown", "hidden", "first"}
 
 
-def test_the_largest_layer_of_2048_tokens_and_8_heads_stays_below_1_2_megabytes():
+def test_the_largest_layer_of_2048_tokens_and_8_heads_stays_below_1_14_megabytes():
     flat = np.full((256, 2048), 1 / 2048, np.float32)
     flat[:, 0] = 1 / 4096  # the first token is never among the strongest here, and is kept beside them
     packed = pack((flat for _ in range(64)), 8, 2048, STORED)
     assert packed.manifest() == {"heads": 8, "tokens": 2048, "edges": 8 * 2048 * 17, "scale": 65535}
-    assert len(packed.to_bytes()) < 1_200_000
+    assert len(packed.to_bytes()) == 4 + 8 * 2048 * (1 + 4 * 17) < 1_140_000
+
+
+@pytest.mark.parametrize(("tokens", "width"), [(255, 1), (256, 2), (65_536, 4)])
+def test_counts_are_as_wide_as_the_longest_row_needs(tokens, width):
+    row = np.full((1, tokens), 1 / tokens)
+    packed = pack([row], 1, 1, EdgeRule(top_k=65_536, mass=1.0))
+    data = packed.to_bytes()
+    assert int.from_bytes(data[:4], "little") == width and len(data) == 4 + width + 4 * tokens
+    assert unpack(data, 1, 1).to_bytes() == data and unpack(data, 1, 1).indptr.tolist() == [0, tokens]
 
 
 def test_more_tokens_than_two_bytes_can_number_are_refused():
@@ -109,7 +119,7 @@ def test_missing_rows_and_damaged_bytes_are_refused():
     with pytest.raises(ValueError, match="need 6 rows; 3 came"):
         pack([np.eye(3)], 2, 3)
     data = pack([np.eye(3)], 1, 3).to_bytes()
-    for broken in (data[:-1], data + b"\0", b"", data[:8]):
+    for broken in (data[:-1], data + b"\0", b"", data[:5], b"\3" + data[1:]):
         with pytest.raises(UserError, match="don't fit"):
             unpack(broken, 1, 3)
 

@@ -156,6 +156,43 @@ def test_bytes_there_and_back():
         ArcPack.from_bytes(data[:-2], 3, 20)
 
 
+def bytes_of(pack: ArcPack) -> int:
+    return len(pack.to_bytes())
+
+
+def test_a_layer_of_2048_tokens_and_8_heads_is_less_than_1_2_megabytes():
+    flat = np.full((256, 2048), 1 / 2048, np.float32)
+    flat[:, 0] = 1 / 4096  # never among the 16 strongest, kept beside them: no row has more edges
+    parts = [range(i, i + 256) for i in range(0, 2048, 256)]
+    largest = make_pack(lambda _: ((p, flat) for p in parts), 8, range(2048), STORED, sum_to_one=True)
+    assert max(np.diff(largest.packed.indptr)) == min(np.diff(largest.packed.indptr)) == 17
+    assert bytes_of(largest) == 1_196_036 < 1_200_000
+    g = np.random.default_rng(0)
+    ids = [
+        ev.BOS,
+        *(i for p in g.integers(40, 80, 520).tolist() for i in (ev.VELOCITY + p % 32, p, ev.TIME_SHIFT + 9, 128 + p)),
+    ]
+    view = music_view(model_of(context=2048, heads=8), ids[:2048])
+    weights = view.pack("heads", 1)
+    assert (weights.packed.heads, weights.packed.tokens) == (8, 2048) and bytes_of(weights) < 1_200_000
+    again = ArcPack.from_bytes(weights.to_bytes(), 8, 2048)
+    assert np.array_equal(again.packed.indptr, weights.packed.indptr) and (again.totals == 1).all()
+    for token in (0, 5, 1000, 2047):  # every head keeps 90 % of the row or its 16 strongest, and says what it left out
+        for m in view.arcs(ArcQuery(1, group="event", tokens=(token,))).mass:
+            kept = again.packed.row(m.head, token)[1]
+            assert m.shown + m.hidden == pytest.approx(1, abs=1e-4) and (kept.sum() > 0.8999 or len(kept) >= 16)
+
+
+def test_totals_are_sent_only_where_rows_do_not_sum_to_one():
+    view = music_view(model_of(), IDS)
+    mean, most = view.pack("mean", 1), view.pack("max", 1)
+    assert (
+        bytes_of(mean) == len(mean.packed.to_bytes()) + 4 * 8 and bytes_of(most) == len(most.packed.to_bytes()) + 6 * 8
+    )
+    for pack in (mean, most):
+        assert np.array_equal(ArcPack.from_bytes(pack.to_bytes(), 1, 8).totals, pack.totals)
+
+
 def test_packs_of_a_model_keep_the_mass_of_its_softmax():
     view = music_view(model_of(), IDS)
     for how in ("heads", "mean", "rollout"):
@@ -222,16 +259,23 @@ console.log(JSON.stringify(out));
 
 
 def fixture_cases() -> list[dict]:
-    """Packs of several sizes and every kind of query, as JSON; the browser test asks the same."""
+    """Packs of several sizes, every kind of query and every token, as JSON; the browser test asks the same."""
     import base64
 
     out = []
-    for heads, length, seed in ((1, 1, 0), (2, 9, 1), (3, 40, 2), (4, 90, 3)):
+    for heads, length, seed, one in (
+        (1, 1, 0, True),
+        (2, 9, 1, True),
+        (3, 40, 2, True),
+        (4, 90, 3, True),
+        (1, 50, 4, False),
+    ):
         g = np.random.default_rng(seed)
         place = places(g.integers(-1, length // 2, length).tolist())
         last = {p: t for t, p in enumerate(place)}
         leads = [last[p] for p in place]
-        pack = packed(random_rows(heads, length, seed), leads)
+        rows = random_rows(heads, length, seed) * (1 if one else np.float32(1.75))
+        pack = packed(np.minimum(rows, 1), leads, one=one)
         queries = []
         for direction in ("looks-at", "looked-at-by"):
             for group in ("note", "event"):
@@ -244,6 +288,7 @@ def fixture_cases() -> list[dict]:
                     tokens = tuple(g.integers(0, length, 3).tolist())
                     some = tuple(sorted(set(g.integers(0, heads, 2).tolist())))
                     queries.append(ArcQuery(0, "heads", direction, group, some, tokens, rule))
+                queries += [ArcQuery(0, "heads" if one else "max", direction, group, (), (t,)) for t in range(length)]
         found = [find_arcs(pack, place, leads, q).to_dict() for q in queries]
         data = base64.b64encode(pack.to_bytes()).decode()
         facts = {"heads": heads, "length": length, "places": list(place), "leads": leads, "pack": data}

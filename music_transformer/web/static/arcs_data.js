@@ -10,16 +10,17 @@ function half(bits) {
 
 // ArrayBuffer -> {heads, tokens, indptr, index, weight, totals, received, receivedByPlace}
 export function readPack(buffer, heads, tokens) {
-  const rows = heads * tokens, view = new DataView(buffer);
-  const indptr = Uint32Array.from({ length: rows + 1 }, (_, i) => view.getUint32(4 * i, true));
-  const edges = indptr[rows], words = 4 * (rows + 1);
-  if (buffer.byteLength !== words + 4 * edges + 6 * rows) throw new Error("the packed layer has another size than its manifest says");
+  const rows = heads * tokens, view = new DataView(buffer), width = buffer.byteLength < 4 ? 0 : view.getUint32(0, true);
+  const count = { 1: (i) => view.getUint8(4 + i), 2: (i) => view.getUint16(4 + 2 * i, true), 4: (i) => view.getUint32(4 + 4 * i, true) }[width];
+  const fits = count && buffer.byteLength >= 4 + width * rows, indptr = new Uint32Array(rows + 1);
+  for (let i = 0; fits && i < rows; i++) indptr[i + 1] = indptr[i] + count(i);
+  const edges = indptr[rows], keys = 4 + width * rows, sums = keys + 4 * edges, left = (buffer.byteLength - sums) / rows;
+  if (!fits || ![4, 6].includes(left)) throw new Error("the packed layer has another size than its manifest says");
   const shorts = (from, n) => Uint16Array.from({ length: n }, (_, i) => view.getUint16(from + 2 * i, true));
   const halves = (from) => Float64Array.from(shorts(from, rows), half);
-  const sums = words + 4 * edges;
   return {
-    heads, tokens, indptr, index: shorts(words, edges), weight: shorts(words + 2 * edges, edges),
-    totals: halves(sums), received: halves(sums + 2 * rows), receivedByPlace: halves(sums + 4 * rows),
+    heads, tokens, indptr, index: shorts(keys, edges), weight: shorts(keys + 2 * edges, edges),
+    received: halves(sums), receivedByPlace: halves(sums + 2 * rows), totals: left === 6 ? halves(sums + 4 * rows) : new Float64Array(rows).fill(1),
   };
 }
 
