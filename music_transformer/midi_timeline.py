@@ -159,7 +159,7 @@ def _seconds(clock: Clock, events: Sequence[tuple[Any, ...]]) -> list[float]:
 
 def _pedals(moves: list[tuple[int, int]], clock: Clock, last: int, found: Findings) -> tuple[Pedal, ...]:
     """Pair pedal-downs with pedal-ups per channel; the pedal goes up with the last note or soon after."""
-    latest = int(clock.nearest_ticks(clock.seconds([last]) + LONGEST_RELEASE)[0])
+    latest = _last_tick_before(clock, float(clock.seconds([last])[0]) + LONGEST_RELEASE)
     down: dict[int, int] = {}
     spans = []
     for tick, code in moves:
@@ -173,6 +173,12 @@ def _pedals(moves: list[tuple[int, int]], clock: Clock, last: int, found: Findin
     kept = sorted((s for s in spans if s[0] < s[1] and s[2] != DRUM_CHANNEL), key=lambda s: (s[0], s[2]))
     starts, ends = _seconds(clock, kept), _seconds(clock, [s[1:] for s in kept])
     return tuple(Pedal(start, end, s[2]) for start, end, s in zip(starts, ends, kept, strict=True))
+
+
+def _last_tick_before(clock: Clock, seconds: float) -> int:
+    """Not the nearest tick: on the finer grid that is written, it would be another moment."""
+    tick = int(clock.nearest_ticks([seconds])[0])
+    return tick - 1 if clock.seconds([tick])[0] > seconds else tick
 
 
 def _tempo_map(clock: Clock, last: float) -> tuple[Tempo, ...]:

@@ -1,4 +1,4 @@
-"""Whatever bytes come: a sound Score or one sentence. Longer runs: benchmarks/fuzz_midi.py; what they found stays here."""
+"""Whatever bytes come: a sound Score or one sentence. Longer runs: benchmarks/fuzz.py; what they found stays here."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ def test_any_bytes_as_a_track(body, division, kind):
         midi(tempo(16_000_000) + SCALE, division=1),
         # a pedal that goes up two minutes after the last note
         midi(SCALE + b"\x00\xb0\x40\x7f\x81\xa0\x00\xb0\x40\x00"),
+        # the same at 11 beats a minute and 480 ticks a beat: the latest moment allowed lies between two ticks
+        midi(tempo(5_519_938) + SCALE + b"\x00\xb0\x40\x7f\x81\xa0\x00\xb0\x40\x00", division=480),
         # tracks whose lengths all lead to the end of the file
         head(3) + b"".join(b"MTrk" + (100 - 12 * i).to_bytes(4, "big") + END for i in range(9)),
         # a number that never ends
