@@ -141,7 +141,10 @@ def _follow(composition: Composition, quiet: bool) -> bool:
         bar.close()
         if not quiet and events:
             spent = time.monotonic() - began
-            print(f"{events:,} events in {spent:.1f} s ({events / spent:,.0f} events/s)", file=sys.stderr)
+            print(
+                f"{events:,} events in {spent:.1f} s ({events / spent:,.0f} events/s); {composition.engine}",
+                file=sys.stderr,
+            )
 
 
 def _name(path: Path, take: Take, many: bool) -> Path:

@@ -105,6 +105,7 @@ class Composition:
             self.config = dataclasses.replace(self.config, seconds=_gap(self.config))
         self.cut = cut(self.score, self.config.at)
         self.ids: list[list[int]] = [[] for _ in range(self.config.takes)]
+        self.engine = ""  # a line that says what computes, once it does
         self._source = source
         self._name = model_name or piano.folder.name
 
@@ -112,10 +113,12 @@ class Composition:
         """Compose, yielding each step; ends at the asked length, or when ``cancelled()`` says so."""
         import torch
 
-        from gpt_core.generate import generate
+        from gpt_core.generate import choose_engine, describe, generate
 
         c, takes = self.config, self.config.takes
         assert c.seed is not None
+        engine = choose_engine(self.piano.model, c.engine)
+        self.engine = describe(engine)
         stream = generate(
             self.piano.model,
             torch.tensor([self.cut.ids]),
@@ -125,7 +128,7 @@ class Composition:
             stop_ids=[EOS],
             generators=generators_for(c.seed, takes),
             takes=takes,
-            engine=c.engine,
+            engine=engine,
         )
         now, done = [0] * takes, [False] * takes
         for column in stream:

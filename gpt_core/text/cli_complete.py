@@ -56,6 +56,8 @@ def _write(
     if not args.json and config.takes == 1:
         print(prompt, end="", flush=True)
         _print(stream(model, prompt, config, sampling, stop=args.stop, notice=_tell))
+        if sys.stderr.isatty():
+            _tell(_engine(model, config))
         return
     for line in notices(model, prompt, len(prompt_ids(model, prompt, special=config.special)), config.max_new):
         _tell(line)
@@ -70,6 +72,12 @@ def _print(pieces: Iterable[Piece]) -> None:
     for piece in pieces:
         print(piece.text, end="", flush=True)
     print()
+
+
+def _engine(model: Checkpoint, config: CompleteConfig) -> str:
+    from gpt_core.generate import choose_engine, describe
+
+    return describe(choose_engine(model.model, config.engine))
 
 
 def _tell(line: str) -> None:

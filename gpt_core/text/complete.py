@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpt_core.config import ENGINES
 from gpt_core.errors import UserError
 from gpt_core.options import check, option
 from gpt_core.sampling import Sampling
@@ -33,6 +34,7 @@ class CompleteConfig:
     seed: int = option(0, "the same seed and settings give the same text")
     special: bool = option(False, "read <|endoftext|> in the prompt as the end token instead of as letters")
     past_end: bool = option(False, "write on where the model ends the text")
+    engine: str = option("auto", "what computes: native needs a C++ compiler once", choices=ENGINES)
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def _run(
     columns = generate(
         model.model, torch.tensor([ids]), max_new_tokens=config.max_new, sampling=sampling, takes=config.takes,
         stop_ids=() if config.past_end else (end,), generators=generators_for(config.seed, config.takes),
+        engine=config.engine,
     )  # fmt: skip
     for column in columns:
         for take, i in zip(takes, column.tolist(), strict=True):

@@ -63,6 +63,12 @@ def test_it_continues_from_the_end_and_leaves_the_upload_untouched(piano):
     assert [n.start - take.join for n in fresh] == pytest.approx([n.start for n in take.new.notes])
 
 
+def test_it_says_what_computes(piano):
+    composition = Composition(piano, song(), ComposeConfig(seconds=0.5, seed=1, engine="torch"))
+    next(composition.steps())
+    assert composition.engine.startswith("engine: PyTorch")
+
+
 def test_the_length_is_what_was_asked(piano):
     for seconds in (0.5, 2.5):
         (take,) = continue_score(piano, song(), seconds=seconds, seed=3)

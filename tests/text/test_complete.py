@@ -71,6 +71,13 @@ def test_takes_are_the_loops_own_rows():
     assert complete(model, "hello", CompleteConfig(max_new=50, takes=1, seed=8, past_end=True), sampling) != alone
 
 
+def test_an_engine_by_name_gives_the_same_text():
+    texts = [complete(random_model(), "ab", CompleteConfig(max_new=12, engine=e), GREEDY) for e in ("torch", "auto")]
+    assert texts[0] == texts[1]
+    with pytest.raises(UserError, match="engine"):
+        complete(random_model(), "ab", CompleteConfig(engine="steam"))
+
+
 def test_an_empty_prompt_writes_from_the_end_token():
     model = scripted({256: ord("A"), ord("A"): ord("B"), ord("B"): 256})
     assert complete(model, "", sampling=GREEDY)[0].text == "AB"
