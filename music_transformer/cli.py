@@ -18,6 +18,8 @@ VERBS = (
     Verb("corpus", "cli_corpus", "folder of MIDI files -> shards to train on"),
     Verb("train", "cli_train", "train a model on shards"),
     Verb("evaluate", "cli_train", "measure a model on MIDI files or shards"),
+    Verb("scorecard", "cli_scorecard", "measure a model: likelihood, faults, likeness, quotations"),
+    Verb("quotes", "cli_scorecard", "find passages of MIDI files that the training music has too"),
     Verb("serve", "cli_serve", "open the app in the browser"),
 )
 COMMAND = Command(

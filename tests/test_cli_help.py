@@ -97,6 +97,7 @@ SETTINGS = {
         "render": ["music_transformer.soundfonts:RenderSettings"],
         "corpus": ["music_transformer.corpus:CorpusConfig"],
         "train": ["gpt_core.train_config:TrainConfig"],
+        "scorecard": ["music_transformer.scorecard_config:ScorecardConfig"],
         "serve": ["music_transformer.web.settings:ServeConfig"],
     },
     "gpt_core.text": {
