@@ -20,6 +20,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python tools/audit.py
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

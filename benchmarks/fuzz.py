@@ -117,12 +117,13 @@ def limit_memory() -> None:
 
 
 def fuzz(name: str, args: argparse.Namespace) -> Tally:
-    """Run until the count or the CPU time is used up, or Ctrl-C; print what came out and every distinct fault."""
+    """Run until the count or the CPU time is used up, or Ctrl-C or SIGTERM; print what came out and every distinct fault."""
     module, _, cls = KINDS[name].partition(":")
     rng = random.Random(args.seed)
     kind = getattr(importlib.import_module(f"benchmarks.{module}"), cls)(rng, args.seeds)
     limit_memory()
     signal.signal(signal.SIGPROF, _hang)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     tally = Tally(kind)
     try:
         while tally.cases < args.count and time.process_time() - tally.began < args.seconds:
@@ -131,7 +132,9 @@ def fuzz(name: str, args: argparse.Namespace) -> Tally:
                 print(tally.text(), flush=True)
     except KeyboardInterrupt:
         print("stopped")
-    print(f"{name}, seed {args.seed}: {tally.text()}, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB at most")
+    print(
+        f"{name}, seed {args.seed}: {tally.text()}, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB at most"
+    )
     for i, (fault, case) in enumerate(tally.faults.items()):
         shown = kind.show(case)
         print(f"  {fault}: {shown[:200]!r}")

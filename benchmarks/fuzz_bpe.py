@@ -1,4 +1,4 @@
-"""Tokenizer folders for ``benchmarks.fuzz``: vocab.json, merges.txt, added_tokens.json, tokenizer.json, one or two of them spoiled."""
+"""Tokenizer folders for ``benchmarks.fuzz``: one or two of their files are spoiled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,29 @@ from gpt_core.text.bpe import BPECodec
 from gpt_core.text.bpe_files import read_tokenizer, write_tokenizer
 
 Folder = dict[str, bytes]  # name -> bytes
-TOKENS = ("Ġ".encode(), b" ", b"\n", b"\r\n", b"#version: 0.2\n", b"\xff", b"\x00", b"  ", b"t h\n", b"\n\n", b"\xe2\x80\xa8", b"th e x\n")
+TOKENS = (
+    "Ġ".encode(),
+    b" ",
+    b"\n",
+    b"\r\n",
+    b"#version: 0.2\n",
+    b"\xff",
+    b"\x00",
+    b"  ",
+    b"t h\n",
+    b"\n\n",
+    b"\xe2\x80\xa8",
+    b"th e x\n",
+)
+LINKS = (
+    b"->/etc/passwd",
+    b"->nowhere",
+    b"->vocab.json",
+    b"->config.json",
+    b"->model.safetensors",
+    b"->/dev/null",
+    b"->..",
+)
 TEXTS = ("", "the cat", "  été 𝄞\n\t<|endoftext|>", "\x00\x7f\u2028")
 
 
@@ -41,7 +63,7 @@ def lay(folder: Path, files: Folder) -> None:
     for name, data in files.items():
         if data == b"/":
             (folder / name).mkdir()
-        elif data.startswith(b"->"):
+        elif data in LINKS:
             (folder / name).symlink_to(data[2:].decode())
         else:
             (folder / name).write_bytes(data)
@@ -57,7 +79,7 @@ def spoil_files(files: Folder, others: list[Folder], rng: random.Random) -> Fold
     elif how == 1:
         files[name] = files[name][: rng.randrange(len(files[name]) + 1)]
     elif how == 2:
-        files[name] = rng.choice((b"/", b"->/etc/passwd", b"->nowhere", b"->" + name.encode(), b"->/dev/null"))
+        files[name] = rng.choice((b"/", *LINKS))
     elif how == 3:
         files[name] = files[rng.choice(sorted(files))]
     else:

@@ -27,8 +27,10 @@ from gpt_core.text.gpt2_layout import PREFIX, lies_on_its_side, weight_names, we
 from music_transformer.events import EventCodec
 
 TOKENS = (
-    b"F32", b"F16", b"BF16", b"I64", b"F8_E5M2", b"\xff" * 8, b"\x00" * 8, b"[0,0]", b'"shape":[', b'"data_offsets":[', b"__metadata__",
-    b"18446744073709551615", b"-1", b"\x80\x02cposix\nsystem\n", b"PK\x03\x04", b"cbuiltins\neval\n", b"\x00\x00\xc0\x7f", b"\xff\xff\x7f\x7f",
+    b"F32", b"F16", b"BF16", b"I64", b"F8_E5M2", b"\xff" * 8, b"\x00" * 8, b"[0,0]", b'"shape":[', b'"data_offsets":[',
+    b"__metadata__",
+    b"18446744073709551615", b"-1", b"\x80\x02cposix\nsystem\n", b"PK\x03\x04", b"cbuiltins\neval\n",
+    b"\x00\x00\xc0\x7f", b"\xff\xff\x7f\x7f",
 )  # fmt: skip
 
 
@@ -168,7 +170,14 @@ def _gpt2(kind: str, codec: BPECodec) -> Folder:
     weights = {PREFIX + n: torch.randn(s) * 0.1 for n, s in shapes.items()}
     if kind == "half":
         weights = {n.removeprefix(PREFIX): t.half() for n, t in weights.items()}
-    theirs = {"model_type": "gpt2", "vocab_size": codec.vocab_size, "n_positions": 16, "n_embd": 4, "n_layer": 1, "n_head": 2}
+    theirs = {
+        "model_type": "gpt2",
+        "vocab_size": codec.vocab_size,
+        "n_positions": 16,
+        "n_embd": 4,
+        "n_layer": 1,
+        "n_head": 2,
+    }
     files = {"config.json": json.dumps(theirs).encode(), **written(codec)}
     if kind == "bin":
         box = io.BytesIO()
@@ -179,5 +188,9 @@ def _gpt2(kind: str, codec: BPECodec) -> Folder:
         first, second = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
         where = {n: first if n in cut else second for n in weights}
         parts = {f: save({n: t for n, t in weights.items() if where[n] == f}) for f in (first, second)}
-        return {**files, **parts, "model.safetensors.index.json": json.dumps({"metadata": {}, "weight_map": where}).encode()}
+        return {
+            **files,
+            **parts,
+            "model.safetensors.index.json": json.dumps({"metadata": {}, "weight_map": where}).encode(),
+        }
     return {**files, "model.safetensors": save(weights)}

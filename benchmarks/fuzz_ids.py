@@ -59,7 +59,10 @@ class Ids:
         assert np.array_equal(from_one_hot(one_hot(case)), np.asarray(case))
         if score.notes:
             read, report = read_midi(write_midi(again))
-            assert not report.warnings and encode(read) == encode(again), "a MIDI file changes the ids"
+            same = sorted(read.notes, key=_by_all) == sorted(
+                again.notes, key=_by_all
+            )  # unisons differ in order at most
+            assert not report.warnings and same, "a MIDI file changes the notes"
         whole = [int(i) for i in case]
         for codec in (self.text, self.chars):
             try:
@@ -73,6 +76,10 @@ class Ids:
     def show(self, case: Any) -> bytes:
         """The sequence as Python writes it."""
         return repr(case).encode("utf-8", "backslashreplace")
+
+
+def _by_all(note: Any) -> tuple[Any, ...]:
+    return (note.start, note.pitch, note.end, note.velocity)
 
 
 def _music(rng: random.Random) -> list[Any]:

@@ -58,9 +58,9 @@ def _change(box: Any, key: Any, rng: random.Random) -> None:
     elif how == 3 and isinstance(box[key], str):
         text = box[key]
         at = rng.randrange(len(text) + 1)
-        box[key] = text[:at] + rng.choice(("", " ", "\n", "Ġ", "\ud800", "..", "/", text)) + text[at + rng.randrange(3) :]
-    elif how == 4 and isinstance(box, dict):
-        del box[key]
+        box[key] = (
+            text[:at] + rng.choice(("", " ", "\n", "Ġ", "\ud800", "..", "/", text)) + text[at + rng.randrange(3) :]
+        )
     elif how == 4:
         del box[key]
     elif how == 5 and isinstance(box, dict):
@@ -83,5 +83,7 @@ def to_bytes(value: Any, rng: random.Random) -> bytes:
     if rng.random() < 0.25:
         data = mutate(data, data, rng, TOKENS)
     if rng.random() < 0.01:
-        data = rng.choice((b"\xef\xbb\xbf" + data, data.decode("utf-8", "replace").encode("utf-16"), b"[" * 100_000, b""))
+        data = rng.choice(
+            (b"\xef\xbb\xbf" + data, data.decode("utf-8", "replace").encode("utf-16"), b"[" * 100_000, b"")
+        )
     return data

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import hashlib
 import json
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from gpt_core.model import GPT
 from gpt_core.options import from_json
 
 WEIGHTS, CONFIG, CODEC, RUN, TRAINER = "model.safetensors", "config.json", "codec.json", "run.json", "trainer.pt"
+_STALE = 3600.0  # seconds
 MAX_PARAMETERS = 20_000_000_000
 
 
@@ -53,6 +57,7 @@ def save(
     """Write the checkpoint to a temporary name beside ``folder`` and swap it in; a kill leaves the old or the new one."""
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
     new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
     try:
         tensors = {n: p.detach().to("cpu", dtype).contiguous() for n, p in model.named_parameters()}
@@ -66,6 +71,14 @@ def save(
         _swap(new, folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what saves left that were killed more than an hour ago."""
+    for new in folder.parent.glob(f".{glob.escape(folder.name)}.new-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - new.stat().st_mtime > _STALE:
+                shutil.rmtree(new, ignore_errors=True)
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:
@@ -96,7 +109,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
         data = json.loads((folder / name).read_text("utf-8"))
     except FileNotFoundError:
         raise UserError(f"{folder} has no {name}; a checkpoint holds {WEIGHTS}, {CONFIG}, {CODEC}, {RUN}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, OSError) as e:
+    except (ValueError, RecursionError, OSError) as e:
         raise UserError(f"{folder / name} can't be read as JSON ({e}); the checkpoint is damaged") from None
     if not isinstance(data, dict):
         raise UserError(f"{folder / name} holds a {type(data).__name__}, not an object; the checkpoint is damaged")
@@ -161,7 +174,8 @@ def _weights(path: Path, shape: dict[str, tuple[int, ...]], dtype: torch.dtype) 
                 got = tuple(f.get_slice(n).get_shape())
                 if got != s:
                     raise UserError(f"{path}: {n} has shape {got} but the config asks for {s}")
-            return {n: f.get_tensor(n).to(dtype) for n in shape}
+            # Copied: a mapped weight would change with its file, and end the process where the file is cut.
+            return {n: f.get_tensor(n).to(dtype, copy=True) for n in shape}
     except (SafetensorError, OSError) as e:
         raise UserError(f"{path} can't be read ({e}); the checkpoint is damaged or incomplete") from None
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import socket
+import sys
 import threading
 import webbrowser
+from types import FrameType
 
 from gpt_core.errors import UserError
 from gpt_core.options import add_flags, from_args
@@ -37,12 +40,23 @@ def run_serve(args: argparse.Namespace) -> int:
     print(f"Music Transformer is at {url} (Ctrl-C ends it)", flush=True)
     if config.open_browser:
         threading.Timer(1.0, webbrowser.open, [url]).start()
+    _end_on_sigterm()
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
     try:
         server.run(sockets=[place])
     finally:
         session.close()
     return 0
+
+
+def _end_on_sigterm() -> None:
+    """Let SIGTERM, which uvicorn raises anew when it is done, end the program by an exception: then what is composed is saved."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)
 
 
 def _quiet() -> None:

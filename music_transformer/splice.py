@@ -36,7 +36,7 @@ def cut(score: Score | None, at: float | None) -> Cut:
     length = sum(i - TIME_SHIFT + 1 for i in ids if TIME_SHIFT <= i < VELOCITY) / STEPS_PER_SECOND
     if at is None:
         return Cut(score, [BOS, *ids], length)
-    if at > length:
+    if not 0 <= at <= length:
         raise UserError(
             f"--at is {at:g} s but the piece ends at {length:.2f} s; give 0 to {length:.2f}, or leave it out"
         )

@@ -61,7 +61,10 @@ def as_ids(ids: Sequence[int] | np.ndarray) -> np.ndarray:
     """Anything list-like -> ``int64[T]``; UserError where a value is no id of the vocabulary."""
     try:
         array = np.asarray(ids)
-        whole = array.astype(np.int64)
+        if array.dtype.kind == "c":
+            raise TypeError
+        with np.errstate(invalid="ignore"):  # NaN and infinity: told apart below
+            whole = array.astype(np.int64)
     except (TypeError, ValueError, OverflowError):
         raise UserError("ids must be one flat list of whole numbers") from None
     if whole.ndim != 1 or (whole.size and not np.array_equal(whole, array)):

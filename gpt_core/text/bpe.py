@@ -123,10 +123,14 @@ class BPECodec:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BPECodec:
         """Mirror of ``to_dict``: the tokens take the ids that the special ones leave free."""
-        taken = set(data["special"].values())
+        if not all(isinstance(data[k], k_) for k, k_ in (("special", dict), ("tokens", list), ("merges", list))):
+            raise UserError("the vocabulary is not tokens, merges and special tokens; the file is damaged")
+        if not all(isinstance(t, str) for t in data["tokens"]) or len(set(data["tokens"])) < len(data["tokens"]):
+            raise UserError("the tokens are not texts, each there once; the vocabulary is damaged")
+        taken = {i for i in data["special"].values() if isinstance(i, int)}
         free = (i for i in range(len(data["tokens"]) + len(taken)) if i not in taken)
         vocab = dict(zip(data["tokens"], free, strict=False))
-        return cls(vocab, [_pair(m) for m in data["merges"]], data["special"])
+        return cls(vocab, [pair(m) for m in data["merges"]], data["special"])
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int = 8192, *, special: Sequence[str] = (END,)) -> BPECodec:
@@ -156,7 +160,7 @@ class BPECodec:
 
         model = json.loads(tokenizer.to_str())["model"]
         vocab = {t: i for t, i in model["vocab"].items() if t not in special}
-        return cls(vocab, [_pair(m) for m in model["merges"]], {n: len(vocab) + k for k, n in enumerate(special)})
+        return cls(vocab, [pair(m) for m in model["merges"]], {n: len(vocab) + k for k, n in enumerate(special)})
 
 
 class Stream:
@@ -175,26 +179,31 @@ class Stream:
         return self._decoder.decode(b"", final=True)
 
 
-def _pair(merge: str | Sequence[str]) -> tuple[str, str]:
-    parts = merge.split(" ") if isinstance(merge, str) else list(merge)
-    if len(parts) != 2:
-        raise UserError(f"the merge {merge!r} does not name two tokens; the merges file is damaged")
+def pair(merge: Any) -> tuple[str, str]:
+    """``"a b"`` or ``["a", "b"]`` -> ``("a", "b")``; UserError for anything else."""
+    parts = merge.split(" ") if isinstance(merge, str) else merge
+    if not isinstance(parts, list | tuple) or len(parts) != 2 or not all(isinstance(p, str) for p in parts):
+        raise UserError(f"the merge {merge!r:.60} does not name two tokens; the merges are damaged")
     return parts[0], parts[1]
 
 
 def _check_table(vocab: Mapping[str, int], special: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
-    ids = sorted([*vocab.values(), *special.values()])
+    values = [*vocab.values(), *special.values()]
+    wrong = [i for i in values if type(i) is not int]
+    if wrong:
+        raise UserError(f"the id {wrong[0]!r:.60} of a token is not a whole number; the vocabulary is damaged")
+    ids = sorted(values)
     if ids != list(range(len(ids))):
         raise UserError(f"the vocabulary has {len(ids)} tokens but their ids are not 0 to {len(ids) - 1}, each once")
     alphabet = set(byte_alphabet().values())
     strange = next((t for t in vocab if not t or not set(t) <= alphabet), None)
     if strange is not None:
-        raise UserError(f"the token {strange!r} is not written in bytes; this is no byte-level vocabulary")
+        raise UserError(f"the token {strange!r:.60} is not written in bytes; this is no byte-level vocabulary")
     lacking = sorted(alphabet - vocab.keys())
     if lacking:
         raise UserError(f"the vocabulary lacks {len(lacking)} of the 256 bytes; this is no byte-level vocabulary")
     for a, b in merges:
         if not (a in vocab and b in vocab and a + b in vocab):
             raise UserError(
-                f"the merge of {a!r} and {b!r} is not in the vocabulary; the two files do not belong together"
+                f"the merge of {a!r:.60} and {b!r:.60} is not in the vocabulary; the two files do not belong together"
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpt_core.errors import UserError
-from gpt_core.text.bpe import END, BPECodec
+from gpt_core.text.bpe import END, BPECodec, pair
 
 VOCABULARIES = ("encoder.json", "vocab.json")  # OpenAI's name, Hugging Face's name
 MERGES = ("vocab.bpe", "merges.txt")
@@ -43,40 +43,43 @@ def _from_pair(vocab_path: Path, merges_path: Path, added_path: Path) -> BPECode
     vocab = _read_json(vocab_path)
     try:
         lines = merges_path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError:
-        raise UserError(f"{merges_path} is not UTF-8 text; the file is damaged") from None
+    except (UnicodeDecodeError, OSError) as e:
+        reason = getattr(e, "strerror", None) or "it is not UTF-8 text"
+        raise UserError(f"{merges_path} can't be read ({reason}); the file is missing or damaged") from None
     rows = [line for line in lines if line and not line.startswith("#version")]
     special = {END: vocab[END]} if END in vocab else {}
     if added_path.is_file():
         special.update(_read_json(added_path))
-    return _build(vocab, [tuple(r.split(" ")) for r in rows], special, merges_path)
+    return _build(vocab, rows, special, merges_path)
 
 
 def _from_whole(path: Path) -> BPECodec:
     data = _read_json(path)
     model, before = data.get("model") or {}, data.get("pre_tokenizer") or {}
+    if not isinstance(model, dict) or not isinstance(before, dict):
+        raise UserError(f"{path} describes no tokenizer; the file is damaged")
     plain = before.get("type") == "ByteLevel" and not before.get("add_prefix_space") and before.get("use_regex", True)
     if model.get("type", "BPE") != "BPE" or not plain or data.get("normalizer"):
         raise UserError(f"{path} is not GPT-2's kind of tokenizer (byte-level BPE, no normalizer, no prefix space)")
-    special = {t["content"]: t["id"] for t in data.get("added_tokens", [])}
-    merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in model["merges"]]
-    return _build(model["vocab"], merges, special, path)
+    vocab, merges, added = model.get("vocab"), model.get("merges"), data.get("added_tokens") or []
+    if not isinstance(vocab, dict) or not isinstance(merges, list) or not isinstance(added, list):
+        raise UserError(f"{path} lacks its vocabulary, its merges or its added tokens; the file is damaged")
+    if not all(isinstance(t, dict) and isinstance(t.get("content"), str) and "id" in t for t in added):
+        raise UserError(f"{path} has an added token without content or id; the file is damaged")
+    return _build(vocab, merges, {t["content"]: t["id"] for t in added}, path)
 
 
 def _build(vocab: dict[str, int], merges: list[Any], special: dict[str, int], path: Path) -> BPECodec:
-    wrong = next((m for m in merges if len(m) != 2), None)
-    if wrong is not None:
-        raise UserError(f"{path}: the merge {' '.join(wrong)!r} does not name two tokens; the file is damaged")
     try:
-        return BPECodec(vocab, merges, special)
+        return BPECodec(vocab, [pair(m) for m in merges], special)
     except UserError as e:
-        raise UserError(f"{path.parent}: {e}") from None
+        raise UserError(f"{path}: {e}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as e:
+    except (ValueError, RecursionError, OSError) as e:
         raise UserError(f"{path} can't be read as JSON ({e}); the file is damaged") from None
     if not isinstance(data, dict):
         raise UserError(f"{path} holds a {type(data).__name__}, not an object; the file is damaged")

@@ -37,12 +37,21 @@ class WeightFiles:
     def _index(self, path: Path) -> dict[str, str]:
         try:
             where = dict(json.loads(path.read_text("utf-8"))["weight_map"])
-        except (ValueError, KeyError, TypeError, RecursionError) as e:
+        except (ValueError, KeyError, TypeError, RecursionError, OSError) as e:
             raise UserError(f"{path} can't be read ({e}); the index is damaged") from None
+        if not all(isinstance(name, str) for name in where.values()):
+            raise UserError(f"{path} gives a weight a file that is no name; the index is damaged")
         for name in sorted(set(where.values())):
-            if Path(name).name != name or not (self.folder / name).is_file():
+            if not self._has(name):
                 raise UserError(f"{path} names {name}, which is not in the folder; download it too")
         return where
+
+    def _has(self, name: str) -> bool:
+        """Whether a file of that plain name lies in the folder; no path leads out of it."""
+        try:
+            return Path(name).name == name and (self.folder / name).is_file()
+        except (ValueError, OSError):  # a name with a zero byte, or too long for the disk
+            return False
 
     def _names(self, file: str) -> list[str]:
         if file == BIN:
@@ -70,9 +79,15 @@ class WeightFiles:
         """Return one tensor, mapped from its file."""
         file = self._where[name]
         if not file.endswith(".safetensors"):
-            return self._bin(file)[name]
-        with self._open(file) as f:  # opened anew each time: what was read can leave memory again
-            return f.get_tensor(name)
+            tensors = self._bin(file)
+            if name not in tensors:
+                raise UserError(f"{self.folder / file} lacks {name}, which the index promises; download it again")
+            return tensors[name]
+        try:
+            with self._open(file) as f:  # opened anew each time: what was read can leave memory again
+                return f.get_tensor(name)
+        except SafetensorError as e:
+            raise UserError(f"{self.folder / file} can't give {name} ({e}); download it again") from None
 
 
 def _load_bin(path: Path) -> dict[str, Tensor]:
@@ -84,7 +99,7 @@ def _load_bin(path: Path) -> dict[str, Tensor]:
             if mapped:
                 continue
             raise UserError(
-                f"{path} can't be read as plain weights ({str(e).splitlines()[0][:120]}); refused"
+                f"{path} can't be read as plain weights ({str(e)[:120] or type(e).__name__}); refused"
             ) from None
         if isinstance(data, dict) and all(isinstance(t, Tensor) for t in data.values()):
             return data

@@ -57,12 +57,13 @@ def read_config(data: dict[str, Any], where: str) -> GPTConfig:
         if data.get(key, value) != value:
             raise UserError(f"{where} has {key} {data[key]}; only {value} can be imported")
     activation = data.get("activation_function", "gelu_new")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise UserError(f"{where} has the activation {activation!r}; only {', '.join(_ACTIVATIONS)} can be imported")
     try:
         width, context = int(data["n_embd"]), int(data.get("n_positions") or data["n_ctx"])
         vocab_size, n_layer, n_head = int(data["vocab_size"]), int(data["n_layer"]), int(data["n_head"])
-    except (KeyError, TypeError, ValueError) as e:
+        eps = float(data.get("layer_norm_epsilon", 1e-5))
+    except (KeyError, TypeError, ValueError, OverflowError) as e:
         raise UserError(
             f"{where} lacks a GPT-2 setting or holds a wrong one ({e}); it is no GPT-2 config.json"
         ) from None
@@ -70,7 +71,7 @@ def read_config(data: dict[str, Any], where: str) -> GPTConfig:
         raise UserError(f"{where} has n_inner {data['n_inner']}; only 4 x n_embd = {4 * width} can be imported")
     return GPTConfig(
         vocab_size, context, n_layer, n_head, width, activation=_ACTIVATIONS[activation],
-        tied=bool(data.get("tie_word_embeddings", True)), norm_eps=float(data.get("layer_norm_epsilon", 1e-5)),
+        tied=bool(data.get("tie_word_embeddings", True)), norm_eps=eps,
     )  # fmt: skip
 
 

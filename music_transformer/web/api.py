@@ -15,9 +15,8 @@ import gradio as gr
 from gpt_core.errors import UserError
 from music_transformer.compose import Composition, recreate, refuse_silence
 from music_transformer.meters import measure
-from music_transformer.midi import read_midi
 from music_transformer.next_events import draft, likeliest
-from music_transformer.web.imports import receipt_facts, receipt_of
+from music_transformer.web.imports import read, receipt_facts, receipt_of
 from music_transformer.web.orders import order_from
 from music_transformer.web.session import Session
 
@@ -90,7 +89,7 @@ class Api:
     def _inspect(self, file: str) -> dict[str, Any]:
         """What a MIDI file holds, what was repaired, its meters, and its receipt if it has one."""
         data = Path(file).read_bytes()
-        score, report = read_midi(data)
+        score, report = read(data)
         receipt = receipt_of(data)
         facts = {"receipt": receipt_facts(receipt)} if receipt else {}
         return {**report.to_dict(), "meters": measure(score).to_dict(), **facts}
@@ -100,12 +99,12 @@ class Api:
         """A MIDI file as a WAV file."""
         from music_transformer.audio import render_wav
 
-        return str(render_wav(read_midi(file)[0], self._folder() / "piece.wav"))
+        return str(render_wav(read(Path(file).read_bytes())[0], self._folder() / "piece.wav"))
 
     @_sentences
     def _next_events(self, file: str | None, at: float | None = None) -> list[dict[str, Any]]:
         """The ten likeliest next events at second ``at`` of a file (its end if none)."""
-        score = read_midi(file)[0] if file else None
+        score = read(Path(file).read_bytes())[0] if file else None
         return [event._asdict() for event in likeliest(self.session.piano(), draft(score, at))]
 
     @_sentences
@@ -123,7 +122,7 @@ class Api:
         self, data: bytes | None, asked: dict[str, Any], request: gr.Request | None
     ) -> tuple[list[str], dict[str, Any]]:
         order = order_from(asked)
-        score, report = read_midi(data) if data is not None else (None, None)
+        score, report = read(data) if data is not None else (None, None)
         composition = Composition(
             self.session.piano(), score, order.compose, order.sampling, source=data,
             model_name=self.session.about_model(),

@@ -1,13 +1,18 @@
-"""The guard before our routes: the same login as gradio's, and no request from another site's page."""
+"""The guard before our routes: gradio's login, no request from another site's page, none too large or too slow."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpt_core.errors import UserError
@@ -25,6 +30,11 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+
+
+LARGEST_ORDER = 1_000_000  # bytes of a request that brings no file
+PATIENCE, LONGEST = 30.0, 600.0  # seconds without a byte, and in all, until a request that is not complete is given up
+_UPLOADS = ("/mt/pieces", "/gradio_api/upload")  # these have a limit of their own
 
 
 def guard(session: Session) -> Callable[[Request], None]:
@@ -48,7 +58,53 @@ def install(app: FastAPI) -> None:
         status = 404 if isinstance(error, UnknownPiece) else 503 if isinstance(error, QueueFull) else 400
         return JSONResponse({"error": str(error)}, status)
 
+    @app.exception_handler(RequestValidationError)
+    def misshapen(request: Request, error: RequestValidationError) -> JSONResponse:
+        first: dict[str, Any] = next(iter(error.errors()), {})
+        where = ".".join(str(part) for part in first.get("loc", ()))
+        sentence = UserError(f"the request is not understood: {where}: {first.get('msg', 'it is misshapen')}")
+        return JSONResponse({"error": str(sentence)}, 422)
+
+    @app.exception_handler(ClientDisconnect)
+    def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=499)  # nobody reads it; without it every broken upload fills the log
+
+    @app.exception_handler(StarletteHTTPException)
+    def refused(request: Request, error: StarletteHTTPException) -> JSONResponse:
+        return JSONResponse({"error": str(UserError(error.detail))}, error.status_code, error.headers)
+
+    app.add_middleware(_Bounds)
     app.add_middleware(_Headers)
+
+
+class _Bounds:
+    """Refuse a request that is too large or whose body does not come. Plain ASGI, before anything is kept of it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        limit = None if scope["path"].startswith(_UPLOADS) and scope["method"] == "POST" else LARGEST_ORDER
+        taken, complete, last = 0, False, asyncio.get_running_loop().time() + LONGEST
+
+        async def receive_some() -> Message:
+            nonlocal taken, complete
+            if complete:
+                return await receive()  # waits until the visitor leaves
+            try:
+                left = last - asyncio.get_running_loop().time()
+                message = await asyncio.wait_for(receive(), min(PATIENCE, max(0.0, left)))
+            except TimeoutError:
+                raise HTTPException(408, "the request did not come to its end in time; send it again") from None
+            taken += len(message.get("body", b""))
+            complete = not message.get("more_body")
+            if limit is not None and taken > limit:
+                raise HTTPException(413, f"the request is larger than {limit / 1e6:g} MB; send less at once")
+            return message
+
+        await self.app(scope, receive_some, send)
 
 
 class _Headers:

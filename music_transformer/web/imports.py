@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import threading
 from pathlib import PurePath
 from typing import Any
 
 from gpt_core.errors import UserError
-from music_transformer.midi import read_midi, read_texts
+from music_transformer.midi import ImportReport, read_midi, read_texts
 from music_transformer.receipts import Receipt, find_receipt
 from music_transformer.samples import TITLES, sample_path
+from music_transformer.score import Score
 from music_transformer.web.shelf import Piece, Shelf
+
+LARGE = 200_000  # bytes from which on files are read one after the other: at worst one takes 4 s and half a gigabyte
+_one_at_a_time = threading.BoundedSemaphore(1)
+
+
+def read(data: bytes) -> tuple[Score, ImportReport]:
+    """``read_midi`` for many visitors at once."""
+    if len(data) < LARGE:
+        return read_midi(data)
+    with _one_at_a_time:
+        return read_midi(data)
 
 
 def bring(shelf: Shelf, data: bytes, name: str, kind: str = "upload") -> Piece:
@@ -20,7 +33,7 @@ def bring(shelf: Shelf, data: bytes, name: str, kind: str = "upload") -> Piece:
     for piece in shelf.list():
         if piece.facts.get("sha256") == digest:
             return piece
-    score, report = read_midi(data)
+    score, report = read(data)
     facts: dict[str, Any] = {"sha256": digest, "summary": report.summary(), "report": list(report.lines)}
     receipt = receipt_of(data)
     if receipt is not None:

@@ -13,6 +13,7 @@ from music_transformer.compose import DEFAULT_PRESET, PRESETS, ComposeConfig
 
 MOST_TAKES = 4
 LONGEST = 300.0  # seconds of one request: others wait meanwhile
+_LARGEST = 2**63  # JSON knows numbers of any length
 _COMPOSE_FIELDS = ("seconds", "takes", "seed", "at", "until")
 
 
@@ -60,6 +61,8 @@ def _plain(spec: OptionSpec, value: Any) -> Any:
     """JSON does not tell 3 from 3.0; settings do, and receipts are compared byte for byte."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise UserError(f"{spec.name} is far out of range; give a smaller number")
     if spec.type is float:
         return float(value)
     return int(value) if float(value).is_integer() else value

@@ -49,7 +49,7 @@ class Models:
         return [*text_models.names(), *self._of(kind)]
 
     def _of(self, kind: str) -> list[str]:
-        music = [n for n, f in self._more.items() if '"music-events"' in (f / "codec.json").read_text("utf-8")]
+        music = [n for n, f in self._more.items() if _plays_music(f)]
         return music if kind == "music" else [n for n in self._more if n not in music]
 
     def get(self, kind: str, name: str) -> Checkpoint:
@@ -73,6 +73,13 @@ class Models:
         if name in self._more:
             return load_checkpoint(self._more[name], choose_device(device))
         return music_models.load(name, device) if kind == "music" else text_models.load(name, device)
+
+
+def _plays_music(folder: Path) -> bool:
+    try:
+        return '"music-events"' in (folder / "codec.json").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):  # it is being replaced: whoever asks for it is told
+        return False
 
 
 class Views:
@@ -113,7 +120,7 @@ def score_of(session: Session, visitor: str, order: dict[str, Any]) -> Score:
 def read_music(models: Models, visitor: str, order: dict[str, Any]) -> AttentionView:
     """Let a model read a piece: ``order`` = {piece or sample, model, at: seconds or null}."""
     at = order.get("at")
-    if at is not None and not isinstance(at, int | float):
+    if at is not None and (not isinstance(at, int | float) or not 0 <= at < 1e9):
         raise UserError("at is not a number of seconds; give one, or null for the end of the piece")
     name = str(order.get("model", ""))
     return music_view(models.get("music", name), score_of(models.session, visitor, order), at=at, name=name)

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Body, Request, Response
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
-from starlette.concurrency import run_in_threadpool
 
 from gpt_core.errors import UserError
 from music_transformer.samples import TITLES
 from music_transformer.web import notes, orders
 from music_transformer.web.asking import Here, Own
-from music_transformer.web.imports import bring, bring_sample
+from music_transformer.web.imports import LARGE, bring, bring_sample
 from music_transformer.web.shelf import Piece
 
 _STATIC = re.compile(r"[a-z_]+\.(js|css|svg)")
@@ -27,6 +27,7 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _PRIVATE = {"Cache-Control": "private, max-age=3600"}
 _FOLDER = Path(str(resources.files("music_transformer.web"))) / "static"
 
+_large = CapacityLimiter(2)  # threads that large uploads may hold; the others wait without one
 router = APIRouter()
 
 
@@ -77,7 +78,8 @@ def pieces(own: Own) -> list[dict[str, Any]]:
 async def upload(request: Request, here: Here, own: Own, name: str = "untitled") -> dict[str, Any]:
     """A MIDI file as the request's body -> a piece."""
     data = await _body(request, here.config.max_upload)
-    return dataclasses.asdict(await run_in_threadpool(bring, own, data, name))
+    limiter = _large if len(data) >= LARGE else None
+    return dataclasses.asdict(await to_thread.run_sync(bring, own, data, name, limiter=limiter))
 
 
 @router.post("/samples/{name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -22,6 +23,7 @@ from music_transformer.score import Score
 MOST_PIECES = 1000
 MOST_BYTES = 200_000_000
 _TRASH_SECONDS = 7 * 24 * 3600.0  # how long a deleted piece can still be brought back
+_STALE_SECONDS = 3600.0
 _ID = re.compile(r"[A-Za-z0-9_-]{16}")
 _LONGEST_NAME = 120
 
@@ -70,6 +72,7 @@ class Shelf:
             if piece is not None and file.with_suffix(".mid").is_file():
                 self._pieces[piece.id] = piece
         self._empty_trash()
+        self._sweep()
 
     def list(self) -> list[Piece]:
         """The pieces that are not deleted, oldest first."""
@@ -92,11 +95,15 @@ class Shelf:
             piece = dataclasses.replace(
                 piece, id=secrets.token_urlsafe(12), created=time.time(), name=clean_name(piece.name)
             )
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write(self._file(piece.id, ".mid"), midi)
-            if new is not None:
-                _write(self._file(piece.id, ".new.mid"), new)
-            return self._save(piece)
+            try:
+                _make(self.folder)
+                _write(self._file(piece.id, ".mid"), midi)
+                if new is not None:
+                    _write(self._file(piece.id, ".new.mid"), new)
+                return self._save(piece)
+            except BaseException:  # a full disk, or the end of the program: half a piece would take up room
+                self._remove(piece.id)
+                raise
 
     def change(self, id: str, **facts: Any) -> Piece:
         """Change name, kept, deleted or facts of a piece and return it."""
@@ -119,7 +126,10 @@ class Shelf:
         file = self._file(piece.id, ".new.mid" if part == "new" else ".mid")
         if part == "new" and not file.exists():
             file = self._file(piece.id, ".mid")
-        return file.read_bytes()
+        try:
+            return file.read_bytes()
+        except OSError as error:
+            raise UserError(f"the piece cannot be read: {error.strerror or error}") from None
 
     def score(self, id: str) -> Score:
         """The notes of a piece."""
@@ -146,9 +156,20 @@ class Shelf:
     def _empty_trash(self) -> None:
         """Remove for good what was deleted more than a week ago."""
         for piece in [p for p in self._pieces.values() if p.deleted and time.time() - p.deleted > _TRASH_SECONDS]:
-            for suffix in (".json", ".new.mid", ".mid"):
-                self._file(piece.id, suffix).unlink(missing_ok=True)
+            self._remove(piece.id)
             del self._pieces[piece.id]
+
+    def _remove(self, id: str) -> None:
+        for suffix in (".json", ".new.mid", ".mid"):
+            with contextlib.suppress(OSError):
+                self._file(id, suffix).unlink()
+
+    def _sweep(self) -> None:
+        """Remove what a save left that was killed in the middle, not one that still runs."""
+        for part in self.folder.glob("*.part"):
+            with contextlib.suppress(OSError):
+                if time.time() - part.stat().st_mtime > _STALE_SECONDS:
+                    part.unlink()
 
 
 def shelf_folder(root: Path, visitor: str) -> Path:
@@ -177,4 +198,17 @@ def _write(file: Path, data: bytes) -> None:
         part.write_bytes(data)
         os.replace(part, file)
     except OSError as error:
-        raise UserError(f"the piece cannot be saved in {file.parent}: {error.strerror or error}") from None
+        part.unlink(missing_ok=True)
+        raise UserError(_unsaved(error)) from None
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UserError(_unsaved(error)) from None
+
+
+def _unsaved(error: OSError) -> str:
+    """Without the folder's name, which is the server's own affair."""
+    return f"the piece cannot be saved: {error.strerror or error}; what was saved before is safe"

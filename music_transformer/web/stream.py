@@ -29,23 +29,25 @@ async def compose(here: Here, visitor: Visitor, data: Annotated[Any, Body()]) ->
     messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
+    key = (visitor, secrets.token_urlsafe(12))
+
     def emit(message: dict[str, Any] | None) -> None:
+        if message is None:  # not before: the server waits at its end for the jobs it knows
+            here.jobs.pop(key, None)
         with contextlib.suppress(RuntimeError):  # the server has closed meanwhile; the pieces are saved all the same
             loop.call_soon_threadsafe(messages.put_nowait, message)
 
     job = Job(here, visitor, order, emit)
-    key = (visitor, secrets.token_urlsafe(12))
-    here.jobs[key] = job
 
     async def lines() -> AsyncIterator[bytes]:
+        here.jobs[key] = job  # only here: a visitor may have left before the answer begins
+        job.start()
         try:
             yield _line({"type": "job", "job": key[1]})
-            job.start()
             while (message := await messages.get()) is not None:
                 yield _line(message)
         finally:  # also where the page was closed: the job ends soon, and what exists is saved
             job.stop()
-            here.jobs.pop(key, None)
 
     return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
 

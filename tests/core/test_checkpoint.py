@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import pickle
 from pathlib import Path
 
@@ -118,6 +119,27 @@ def test_a_kill_at_any_moment_of_a_save_leaves_the_old_or_the_new(folder, toy_co
             if m is not None:
                 save_and_die(m, 3)
             assert checkpoint.load(folder).run["step"] in ((1, 2) if m is None else (1, 2, 3))
+
+
+def test_a_loaded_model_does_not_change_with_its_file(folder):
+    """Written over, as cp does, and cut short: mapped weights would follow, or end the process."""
+    model = checkpoint.load(folder).model
+    before = {n: p.tolist() for n, p in model.named_parameters()}
+    with (folder / checkpoint.WEIGHTS).open("r+b") as file:
+        file.write(b"\x7f" * 10_000)
+    assert {n: p.tolist() for n, p in model.named_parameters()} == before
+    (folder / checkpoint.WEIGHTS).write_bytes(b"")
+    assert {n: p.tolist() for n, p in model.named_parameters()} == before
+
+
+def test_what_a_killed_save_left_is_removed_an_hour_later(folder, toy_codec):
+    old, fresh = folder.parent / ".piece.new-old", folder.parent / ".piece.new-fresh"
+    for place in (old, fresh):
+        place.mkdir()
+        (place / "model.safetensors").write_bytes(b"half")
+    os.utime(old, (1e9, 1e9))
+    checkpoint.save(folder, small_model("rotary"), toy_codec, {"step": 8})
+    assert not old.exists() and fresh.exists(), "another save may still be writing the fresh one"
 
 
 def test_a_failing_save_leaves_the_old_and_no_litter(folder, toy_codec):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpt_core.errors import UserError
-from music_transformer.vocabulary import VOCAB_SIZE, describe, from_one_hot, one_hot, transpose_ids
+from music_transformer.vocabulary import VOCAB_SIZE, as_ids, describe, from_one_hot, one_hot, transpose_ids
 
 
 def test_one_hot_both_ways():
@@ -43,3 +43,10 @@ def test_transposing_out_of_range_changes_nothing(semitones):
 
 def test_every_id_has_words_of_its_own():
     assert len({describe(i) for i in range(VOCAB_SIZE)}) == 391
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", [[1 + 2j], [60.5], [float("nan")], [float("inf")], ["60"], [[60]], [2**70], [None], {}])
+def test_what_is_no_list_of_ids_is_one_sentence(odd):
+    with pytest.raises(UserError, match="flat list of whole numbers"):
+        transpose_ids(as_ids(odd), 0)
