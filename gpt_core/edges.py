@@ -28,7 +28,13 @@ class EdgeRule:
     )  # fmt: skip
 
 
-STORED = EdgeRule(first="keep")  # what a packed layer keeps; a viewer shows a part of it
+STORED = EdgeRule(first="keep")  # what a packed layer keeps at least; a viewer shows a part of it
+_ROOM = 8 * 2048  # rows that STORED packs into 1.14 MB
+
+
+def stored_for(rows: int) -> EdgeRule:
+    """Return what a packed layer of ``rows`` keeps: STORED, and more edges per row (up to 48) where there is room."""
+    return dataclasses.replace(STORED, top_k=min(max(STORED.top_k, STORED.top_k * _ROOM // max(rows, 1)), 48))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from gpt_core import attention as core
 from gpt_core.checkpoint import Checkpoint
-from gpt_core.edges import STORED, EdgeRule, pack
+from gpt_core.edges import EdgeRule, pack, stored_for
 from gpt_core.errors import UserError
 from music_transformer.arc_query import ArcPack, ArcQuery, ArcSet, find_arcs
 from music_transformer.arc_tokens import Tokens, music_tokens
-from music_transformer.events import encode
+from music_transformer.events import encode, token_notes
 from music_transformer.score import Score
 from music_transformer.vocabulary import BOS
 
@@ -29,17 +29,28 @@ Rows = tuple[range, NDArray[Any]]  # some queries and their weights [n, T]
 class AttentionView:
     """What one model saw while it read one sequence: tokens in their places, and packed layers on demand.
 
-    ``start`` tokens lay before the window and were out of the model's reach. Safe to use from several threads.
+    ``start`` tokens lay before the window and were out of the model's reach; the whole piece has ``whole`` tokens and
+    ``seconds``. Packs keep the edges that ``kept`` says (default: as many as 1.2 MB hold). Safe to use from several threads.
     """
 
-    def __init__(self, trace: core.Trace, tokens: Tokens, model: dict[str, Any], kept: EdgeRule = STORED) -> None:
+    def __init__(
+        self,
+        trace: core.Trace,
+        tokens: Tokens,
+        model: dict[str, Any],
+        *,
+        kept: EdgeRule | None = None,
+        whole: int | None = None,
+        seconds: float = 0.0,
+    ) -> None:
         if trace.length != len(tokens.labels):
             raise ValueError(f"the model read {trace.length} tokens and {len(tokens.labels)} are described")
         self.trace = trace
         self.tokens = tokens
         self.model = model
-        self.kept = kept
-        self.whole = trace.start + trace.length
+        self.kept = kept or stored_for(trace.config.n_head * trace.length)
+        self.seconds = seconds
+        self.whole = whole or trace.start + trace.length
         self._packs: dict[tuple[str, int], ArcPack] = {}
         self._flow: tuple[int, torch.Tensor] | None = None
         self._lock = threading.Lock()
@@ -109,7 +120,7 @@ class AttentionView:
             "tokens": self.tokens.to_dict(),
             "start": self.start,
             "whole": self.whole,
-            "seconds": max(self.tokens.seconds, default=0.0),
+            "seconds": self.seconds,
             "reach": self.reach(),
             "stored": {"top_k": self.kept.top_k, "mass": self.kept.mass},
         }
@@ -119,9 +130,11 @@ class AttentionView:
         what = "events" if self.tokens.note else "tokens"
         if self.trace.length == self.whole:
             return f"All {self.whole:,} {what} were in reach."
-        span = f"{self.start + 1:,} to {self.whole:,}"
-        held = f"The window holds {self.trace.length:,} {what}: numbers {span} were in reach"
-        return f"{held}, the {self.start:,} before were not."
+        end = self.start + self.trace.length
+        held = f"The window holds {self.trace.length:,} {what}: numbers {self.start + 1:,} to {end:,} were in reach"
+        before = f", the {self.start:,} before were not" if self.start else ""
+        after = f"; {self.whole - end:,} more follow, unread" if self.whole > end else ""
+        return f"{held}{before}{after}."
 
 
 def make_pack(
@@ -188,7 +201,8 @@ def music_view(
         stop = min(stop, max(last + 1 + context // 4, context))
     trace = core.trace(piano.model, torch.tensor(ids[:stop], dtype=torch.long))
     tokens = music_tokens(ids, trace.start, stop)
-    return AttentionView(trace, tokens, {"name": name or piano.folder.name, "sha": piano.sha})
+    about = {"name": name or piano.folder.name, "sha": piano.sha}
+    return AttentionView(trace, tokens, about, whole=len(ids), seconds=float(token_notes(ids)[1][-1]))
 
 
 def note_tokens(tokens: Tokens, at: float | None = None) -> tuple[int, ...]:
@@ -218,8 +232,8 @@ def attention(
     """
     full = replace(query or ArcQuery(), **asked)
     view = music_view(piano, piece, at=at)
-    wide = EdgeRule(max(full.rule.top_k, STORED.top_k), max(full.rule.mass, STORED.mass), first="keep")
-    view.kept = wide
+    kept = view.kept
+    view.kept = replace(kept, top_k=max(full.rule.top_k, kept.top_k), mass=max(full.rule.mass, kept.mass))
     if not full.tokens:
         full = replace(full, tokens=note_tokens(view.tokens, at))
     return Attention(view, full, view.arcs(full))

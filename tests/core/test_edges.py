@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpt_core.edges import STORED, EdgeRule, kept_mask, pack, strongest, unpack
+from gpt_core.edges import STORED, EdgeRule, kept_mask, pack, stored_for, strongest, unpack
 from gpt_core.errors import UserError
 
 rules = st.builds(
@@ -99,6 +99,13 @@ def test_the_largest_layer_of_2048_tokens_and_8_heads_stays_below_1_14_megabytes
     packed = pack((flat for _ in range(64)), 8, 2048, STORED)
     assert packed.manifest() == {"heads": 8, "tokens": 2048, "edges": 8 * 2048 * 17, "scale": 65535}
     assert len(packed.to_bytes()) == 4 + 8 * 2048 * (1 + 4 * 17) < 1_140_000
+
+
+@pytest.mark.parametrize(("rows", "top_k"), [(8 * 2048, 16), (4 * 1024, 48), (12 * 1024, 21), (1, 48), (40_000, 16)])
+def test_smaller_layers_keep_more_edges_in_the_same_room(rows, top_k):
+    rule = stored_for(rows)
+    assert (rule.top_k, rule.mass, rule.first) == (top_k, 0.9, "keep")
+    assert rows > 8 * 2048 or rows * (1 + 4 * (top_k + 1) + 4) + 4 < 1_200_000  # counts, edges, and a viewer's sums
 
 
 @pytest.mark.parametrize(("tokens", "width"), [(255, 1), (256, 2), (65_536, 4)])

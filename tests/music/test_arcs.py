@@ -161,12 +161,6 @@ def bytes_of(pack: ArcPack) -> int:
 
 
 def test_a_layer_of_2048_tokens_and_8_heads_is_less_than_1_2_megabytes():
-    flat = np.full((256, 2048), 1 / 2048, np.float32)
-    flat[:, 0] = 1 / 4096  # never among the 16 strongest, kept beside them: no row has more edges
-    parts = [range(i, i + 256) for i in range(0, 2048, 256)]
-    largest = make_pack(lambda _: ((p, flat) for p in parts), 8, range(2048), STORED, sum_to_one=True)
-    assert max(np.diff(largest.packed.indptr)) == min(np.diff(largest.packed.indptr)) == 17
-    assert bytes_of(largest) == 1_196_036 < 1_200_000
     g = np.random.default_rng(0)
     ids = [
         ev.BOS,
@@ -174,7 +168,11 @@ def test_a_layer_of_2048_tokens_and_8_heads_is_less_than_1_2_megabytes():
     ]
     view = music_view(model_of(context=2048, heads=8), ids[:2048])
     weights = view.pack("heads", 1)
-    assert (weights.packed.heads, weights.packed.tokens) == (8, 2048) and bytes_of(weights) < 1_200_000
+    rows, edges = 8 * 2048, len(weights.packed.index)
+    assert bytes_of(weights) == 4 + rows + 4 * edges + 4 * rows and max(np.diff(weights.packed.indptr)) <= 17
+    assert (
+        4 + rows + 4 * 17 * rows + 4 * rows == 1_196_036 < 1_200_000
+    )  # no row has more edges: 16, and the first token
     again = ArcPack.from_bytes(weights.to_bytes(), 8, 2048)
     assert np.array_equal(again.packed.indptr, weights.packed.indptr) and (again.totals == 1).all()
     for token in (0, 5, 1000, 2047):  # every head keeps 90 % of the row or its 16 strongest, and says what it left out
@@ -240,8 +238,10 @@ def test_where_the_window_slid_the_view_says_what_was_in_reach():
     asked = note_tokens(early.tokens, 20.0)
     assert early.tokens.notes[early.tokens.note[asked[0]]].start == 20.0
     assert early.start + early.trace.length == 1 + 3 * 20 + 3 + 12  # a quarter of the context beyond the note
+    assert early.reach().endswith(f"were in reach, the {early.start} before were not; {151 - 78} more follow, unread.")
     at_once = music_view(model_of(context=48), ids, at=0.0)
-    assert at_once.start == 0 and at_once.trace.length == 48
+    assert at_once.start == 0 and at_once.trace.length == 48 and at_once.whole == 151 and at_once.seconds == 50.0
+    assert at_once.reach() == "The window holds 48 events: numbers 1 to 48 were in reach; 103 more follow, unread."
 
 
 NODE = """

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from gpt_core.text.gpt2 import import_gpt2
 from music_transformer.arc_query import ArcPack, ArcQuery, find_arcs
+from music_transformer.events import decode, encode
+from music_transformer.midi import read_midi
+from music_transformer.vocabulary import BOS
+from music_transformer.web.reading import MORE_VARIABLE, Models, read_text
+from tests.text.gpt2_folders import hugging_face_model, small_codec, write_folder
+
+from .conftest import SAMPLE, lines_of
 
 
 @pytest.fixture
@@ -41,8 +50,40 @@ def test_a_sample_is_read_and_its_layers_are_bytes(client):
 
 def test_a_part_is_chosen_by_the_second(client):
     view = opened(client, at=3.0)["manifest"]
-    assert view["start"] + 128 < opened(client)["manifest"]["whole"]
-    assert min(n[1] for n in view["tokens"]["notes"]) <= 3.0 <= view["seconds"]
+    assert view["start"] + 128 < view["whole"] == opened(client)["manifest"]["whole"] and "unread" in view["reach"]
+    assert min(n[1] for n in view["tokens"]["notes"]) <= 3.0 < view["seconds"] == opened(client)["manifest"]["seconds"]
+
+
+def test_uploads_and_takes_are_read_too(client):
+    piece = client.post("/mt/pieces", params={"name": "minuet.mid"}, content=SAMPLE.read_bytes()).json()
+    order = {"piece": piece["id"], "seconds": 2, "seed": 7, "temperature": 1.0}
+    take = lines_of(client.post("/mt/compose", json=order))[-1]["pieces"][0]
+    for id in (piece["id"], take):
+        answer = client.post("/mt/attention/music", json={"model": "tiny", "piece": id}).json()
+        ids = [BOS, *encode(read_midi(client.get(f"/mt/pieces/{id}/midi").content)[0])]
+        assert answer["manifest"]["whole"] == len(ids)
+        last = answer["manifest"]["tokens"]["notes"][-1]
+        assert last[0] == max(decode(ids).notes, key=lambda n: (n.start, n.pitch)).pitch
+
+
+def test_an_imported_gpt2_shows_the_weights_that_transformers_computes(tmp_path, monkeypatch, session):
+    codec, text = small_codec(), "the cat € sat\non the log"
+    theirs, ids = hugging_face_model(codec, n_layer=3, n_head=3, n_embd=48), codec.encode(text)
+    import_gpt2(write_folder(theirs, codec, tmp_path / "theirs"), tmp_path / "imported", say=lambda _: None)
+    monkeypatch.setenv(MORE_VARIABLE, str(tmp_path / "imported"))
+    models = Models(session)
+    assert "imported" in models.names("text") and "imported" not in models.names("music")
+    view = read_text(models, {"model": "imported", "text": text})
+    assert {"⏎", "⟨82⟩", "⟨ac⟩"} <= set(view.tokens.labels) and view.manifest()["kind"] == "text"
+    with torch.no_grad():
+        wanted = theirs(torch.tensor([ids]), output_attentions=True).attentions
+    assert len(wanted) == 3 and wanted[1].max() > 0.5
+    for layer, rows in enumerate(wanted):
+        pack = view.pack("heads", layer).packed
+        for head in range(3):
+            for query in range(len(ids)):
+                keys, weights = pack.row(head, query)
+                assert (rows[0, head, query, keys] - torch.tensor(weights)).abs().max() < 2e-5
 
 
 def test_a_page_to_pass_on_is_downloaded(client):

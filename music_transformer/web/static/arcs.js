@@ -56,7 +56,7 @@ class Tab {
     const named = (text, ...controls) => make("label", { class: "group" }, make("span", { class: "name", text }), ...controls);
     this.partLine = named("around", this.part, this.partShown);
     this.pieceLine = named("Piece", this.piece);
-    this.note = make("p", { class: "live", role: "alert" });
+    this.note = make("p", { class: "note", role: "alert" });
     this.stage = make("div");
     const bar = make("div", { class: "bar" }, named("Look into", this.what), this.pieceLine, this.partLine, named("read by", this.model), named("beside", this.beside), this.go);
     this.textLine = make("div", { class: "bar textline" }, this.text);
@@ -75,7 +75,7 @@ class Tab {
 
   async listPieces(chosen) {
     const pieces = await (await fetched(this.base, "/pieces")).json(), now = chosen || window.mt?.piece?.id || this.piece.value;
-    this.seconds = Object.fromEntries(pieces.map((p) => [`piece ${p.id}`, p.seconds]));
+    this.kinds = Object.fromEntries(pieces.map((p) => [`piece ${p.id}`, p.kind]));
     const group = (label, rows) => make("optgroup", { label }, ...rows.map(([value, text]) => make("option", { value, text })));
     this.piece.replaceChildren(...(pieces.length ? [group("Your pieces", pieces.reverse().map((p) => [`piece ${p.id}`, p.name]))] : []), group("Samples", Object.entries(this.samples).map(([id, s]) => [`sample ${id}`, s])));
     const wanted = [...this.piece.options].find((o) => o.value === `piece ${now}` || o.value === now);
@@ -86,7 +86,12 @@ class Tab {
   order(model) {
     if (this.what.value === "text") return ["/attention/text", { text: this.text.value, model }];
     const [kind, id] = this.piece.value.split(" "), same = this.shown === this.piece.value;
-    return ["/attention/music", { [kind]: id, model, at: same && !this.partLine.hidden ? Number(this.part.value) : null }];
+    return ["/attention/music", { [kind]: id, model, at: same ? (this.partLine.hidden ? null : Number(this.part.value)) : this.opening() }];
+  }
+
+  // A piece opens at its beginning, a take where it was composed: null is the end.
+  opening() {
+    return this.kinds[this.piece.value] === "take" ? null : 0;
   }
 
   async source(model, title) {
@@ -122,7 +127,7 @@ class Tab {
     this.partLine.hidden = manifest.kind !== "music" || manifest.whole === manifest.tokens.labels.length;
     if (this.shown === this.piece.value) return;
     this.part.max = Math.ceil(manifest.seconds);
-    this.part.value = Math.ceil(manifest.seconds);
+    this.part.value = this.opening() ?? Math.ceil(manifest.seconds);
     this.partShown.textContent = `${this.part.value} s`;
   }
 }

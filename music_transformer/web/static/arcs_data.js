@@ -137,14 +137,15 @@ export function sentence(found, tokens, query, arcsAtMost = 3) {
   const back = query.direction === "looked-at-by";
   const total = found.mass.reduce((s, m) => s + m.total, 0), shown = found.mass.reduce((s, m) => s + m.shown, 0);
   const first = found.mass.reduce((s, m) => s + m.first, 0);
-  const places = [...new Set(found.mass.map((m) => m.place))].map((p) => placeName(tokens, p, query.group));
-  const who = places.length > 3 ? `${places.length} places` : places.join(", ");
+  const places = [...new Set(found.mass.map((m) => m.place))];
+  const said = (place) => (tokens.notes.length ? placeName(tokens, place, query.group) : `“${placeName(tokens, place, query.group).replace(/^␣(?=.)/, "")}”`);
+  const who = places.length > 3 ? `${places.length} places` : places.map(said).join(", ");
   const share = total ? shown / total : 0;
   const parts = [`${who} ${back ? "is looked at through" : "looks back through"} ${found.arcs.length} ${found.arcs.length === 1 ? "arc" : "arcs"}`];
   if (back) parts.push(`it receives ${total.toFixed(2)} tokens' worth of attention`);
   parts.push(`shown ${percent(share)}, hidden ${percent(total ? 1 - share : 0)}`);
   if (first > 0) parts.push(`${percent(first / total)} of it on the first token, left out`);
   const top = [...found.arcs].sort((a, b) => b.weight - a.weight).slice(0, arcsAtMost)
-    .map((a) => `${placeName(tokens, back ? a.query : a.key, query.group)} ${percent(a.weight)}${a.head < 0 ? "" : ` (head ${a.head})`}`);
+    .map((a) => `${said(back ? a.query : a.key)} ${percent(a.weight)}${a.head < 0 ? "" : ` (head ${a.head})`}`);
   return parts.join("; ") + (top.length ? `. Strongest: ${top.join(", ")}.` : ".");
 }

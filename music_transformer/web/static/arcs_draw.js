@@ -9,7 +9,9 @@ export const headDash = (h) => (h >= 8 ? [5, 4] : []);
 export const WIDEST = 24; // pixels of an arc that carries all of a row: width = WIDEST * weight, always
 
 const LEFT = 52, RIGHT = 18, TOP = 8, ROOM = 190, RULER = 26, ROLL = 250;
-const LINE = 58, MARGIN = 14, BOX = 20, WORD_GAP = 9, FONT = 14;
+const MARGIN = 14, BOX = 22, WORD_GAP = 11, DROP = 12;
+export const FONT = 16; // of words
+const ABOVE = [150, 110, 84, 66]; // room for arcs above each line of 1, 2, 3 or more lines of words
 
 export const LIGHT = { paper: "#ffffff", black: "#f3f5f8", line: "#d5dae1", ink: "#3b4657", soft: "#6b7685", asked: "#0b0f15", casing: "#0f172a" };
 export const DARK = { paper: "#14181f", black: "#1a1f28", line: "#2e3643", ink: "#9fb0c6", soft: "#8592a3", asked: "#ffffff", casing: "#000000" };
@@ -27,20 +29,23 @@ export function rollLayout(tokens, width, zoom = 1) {
   return { kind: "music", tokens, width: LEFT + inner + RIGHT, height: top + rows * row + 8, span: width, low, high, row, from, to, scale, top, ruler: TOP + ROOM, x, y };
 }
 
-// Words flow in lines, each with room for its arcs above; `measure` gives a string's width in pixels.
+// Words flow in lines, each with room for its arcs above, the more the fewer lines there are; `measure` gives a string's
+// width in pixels.
 export function textLayout(tokens, width, measure) {
   const boxes = [];
-  let x = MARGIN, y = 46;
+  let x = MARGIN, line = 0;
   tokens.labels.forEach((label, t) => {
     const start = t > 0 && tokens.places[t] !== tokens.places[t - 1];
     const w = measure(label.replace(/^␣(?=.)/, "")) + 6;
     if (start) x += WORD_GAP;
-    if (x + w > width - MARGIN && x > MARGIN) { x = MARGIN; y += LINE; }
-    boxes.push({ x, y, w, h: BOX });
+    if (x + w > width - MARGIN && x > MARGIN) [x, line] = [MARGIN, line + 1];
+    boxes.push({ x, line, w, h: BOX });
     x += w;
-    if (label.endsWith("⏎")) { x = MARGIN; y += LINE; }
+    if (label.endsWith("⏎")) [x, line] = [MARGIN, line + 1];
   });
-  return { kind: "text", tokens, width, height: y + BOX + 18, span: width, boxes };
+  const last = boxes.length ? boxes.at(-1).line : 0, room = ABOVE[Math.min(last, ABOVE.length - 1)];
+  boxes.forEach((b) => (b.y = room + b.line * (room + BOX + DROP)));
+  return { kind: "text", tokens, width, height: room + last * (room + BOX + DROP) + BOX + 16, span: Math.min(width, last ? width : x), room, boxes };
 }
 
 // The box of a place (or, in the view of single events, of a token) and what of it is marked, where its arcs end: {x, y, w, h, mx, mw, ax, ay}.
@@ -74,7 +79,7 @@ export function curve(layout, a, b, head) {
     const points = [down[0].ax + shift, down[0].ay, down[0].ax + shift, down[0].ay - dy, down[1].ax + shift, down[1].ay + BOX + dy, down[1].ax + shift, down[1].ay + BOX];
     return a.y > b.y ? points : [6, 7, 4, 5, 2, 3, 0, 1].map((i) => points[i]);
   }
-  const room = layout.kind === "text" ? 38 : base - TOP;
+  const room = layout.kind === "text" ? layout.room - TOP : base - TOP;
   if (d < 3) { // onto itself, or straight above: a drop
     const up = (layout.kind === "text" ? 16 : 26) + 5 * h, side = 7 + 2 * h;
     return [a.ax, a.ay, a.ax - side, base - up, b.ax + side, base - up, b.ax, b.ay];
@@ -93,7 +98,7 @@ export function drawGround(pen, layout, colors, faded, area) {
   else
     layout.boxes.forEach((b, t) => {
       if (b.y > area.y + area.h || b.y + BOX < area.y) return;
-      pen.text(b.x + 3, b.y + 15, layout.tokens.labels[t].replace(/^␣(?=.)/, ""), { fill: colors.ink, size: FONT, alpha: faded ? 0.8 : 1 });
+      pen.text(b.x + 3, b.y + 16, layout.tokens.labels[t].replace(/^␣(?=.)/, ""), { fill: colors.ink, size: FONT, alpha: faded ? 0.8 : 1 });
     });
 }
 

@@ -1,7 +1,7 @@
 // Arcs, one pane: a model's layer over its roll or its words: two canvases, layer buttons, head toggles, pointer, scrolling.
 
 import { edges, groupsOf } from "./arcs_data.js";
-import { boxOf, CanvasPen, curve, DARK, drawArcs, drawGround, headColor, headDash, LIGHT, rollLayout, SvgPen, textLayout } from "./arcs_draw.js";
+import { boxOf, CanvasPen, curve, DARK, drawArcs, drawGround, FONT, headColor, headDash, LIGHT, rollLayout, SvgPen, textLayout } from "./arcs_draw.js";
 
 export const make = (tag, facts = {}, ...children) => {
   const e = document.createElement(tag);
@@ -37,8 +37,8 @@ export class Pane {
     this.canvases = [make("canvas", { "aria-hidden": true }), make("canvas", { "aria-hidden": true })];
     this.still = make("div", { class: "still" }, ...this.canvases);
     this.spacer = make("div", {}, this.still);
-    const label = this.manifest.kind === "music" ? "Piano roll with attention arcs" : "Words with attention arcs";
-    this.roll = make("div", { class: "roll", tabindex: 0, role: "application", "aria-label": `${label}. Left and right choose a note, up and down a layer, digits switch heads.` }, this.spacer);
+    const [label, thing] = this.manifest.kind === "music" ? ["Piano roll with attention arcs", "note"] : ["Words with attention arcs", "word"];
+    this.roll = make("div", { class: "roll", tabindex: 0, role: "application", "aria-label": `${label}. Left and right choose a ${thing}, up and down a layer, digits switch heads.` }, this.spacer);
     this.head = make("div", { class: "bar" }, this.title,
       make("span", { class: "group", role: "group", "aria-label": "Layer" }, make("span", { class: "name", text: "Layer" }), make("span", { class: "segs" }, ...this.layerButtons)),
       make("span", { class: "group headset", role: "group", "aria-label": "Heads" }, make("span", { class: "name", text: "Heads" }), ...this.headButtons));
@@ -67,7 +67,7 @@ export class Pane {
 
   layout() {
     const width = Math.max(320, this.roll.clientWidth || 900), measure = this.canvases[0].getContext("2d");
-    measure.font = "14px system-ui, sans-serif";
+    measure.font = `${FONT}px system-ui, sans-serif`;
     this.place = this.manifest.kind === "music" ? rollLayout(this.tokens, width, this.zoom) : textLayout(this.tokens, width, (s) => measure.measureText(s).width);
     this.tall = Math.min(this.place.height, 620);
     this.wide = width;

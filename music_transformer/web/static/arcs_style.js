@@ -19,6 +19,7 @@ export const STYLE = `
 .arcs .segs button + button { border-left: 1px solid var(--line); }
 .arcs .seg[aria-pressed="true"] { background: var(--accent); color: #fff; }
 .dark .arcs .seg[aria-pressed="true"] { color: #0b0f15; }
+.arcs :is(.act, .head) { background: var(--raised); }
 .arcs .act, .arcs a.act, .arcs select { border: 1px solid var(--line); border-radius: 7px; }
 .arcs select { appearance: auto; line-height: 1.4; padding: 4px 6px; }
 .arcs .head { position: relative; border: 1px solid var(--line); border-radius: 7px; padding: 5px 8px 8px; }
@@ -27,15 +28,16 @@ export const STYLE = `
 .arcs .head[aria-pressed="false"] { color: var(--soft); opacity: 0.45; }
 .arcs :is(button, a, select, input, summary, .roll):focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
 .arcs input[type="range"] { width: 110px; accent-color: var(--accent); padding: 0; margin: 0; }
-.arcs input[type="checkbox"] { accent-color: var(--accent); margin: 0; }
+.arcs input[type="checkbox"] { appearance: auto; width: 15px; height: 15px; accent-color: var(--accent); margin: 0; }
 .arcs output { display: inline-block; min-width: 3.6em; font-variant-numeric: tabular-nums; }
 .arcs .panes { display: grid; gap: 14px; grid-template-columns: minmax(0, 1fr); }
-@media (min-width: 1500px) { .arcs .panes.two { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@media (min-width: 1180px) { .arcs .panes.two { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 .arcs .pane { min-width: 0; }
 .arcs .roll { position: relative; overflow: auto; border: 1px solid var(--line); border-radius: 9px; background: var(--paper); touch-action: pan-x pan-y; }
 .arcs .still { position: sticky; left: 0; top: 0; overflow: hidden; cursor: crosshair; }
 .arcs canvas { position: absolute; inset: 0; width: 100%; height: 100%; }
 .arcs .live { min-height: 2.9em; margin: 8px 0 2px; white-space: pre-line; font-variant-numeric: tabular-nums; }
+.arcs .note:empty { display: none; }
 .arcs .quiet { color: var(--soft); font-size: 12.5px; margin: 2px 0; max-width: 110ch; }
 .arcs details { margin: 6px 0; }
 .arcs summary { cursor: pointer; font-size: 13px; }

@@ -6,8 +6,13 @@ import { make, Pane } from "./arcs_pane.js";
 import { Player } from "./arcs_play.js";
 import { STYLE } from "./arcs_style.js";
 
-const CAUTION = "Attention shows where a head reads from. It does not explain why the model plays what it plays: values, other layers and the network between them decide along with it.";
-const KEYS = "Keys on the picture: ← → note, ↑ ↓ layer, digits switch heads (with shift: alone), Enter locks, Space plays, Esc clears.";
+// What is said of music, and of text.
+const WORDS = {
+  music: { thing: "note", writes: "plays what it plays", plays: " Space plays," },
+  text: { thing: "word", writes: "writes what it writes", plays: "" },
+};
+const caution = ({ writes }) => `Attention shows where a head reads from. It does not explain why the model ${writes}: values, other layers and the network between them decide along with it.`;
+const keys = ({ thing, plays }) => `Keys on the picture: ← → ${thing}, ↑ ↓ layer, digits switch heads (with shift: alone), Enter locks,${plays} Esc clears.`;
 const LIMITS = {
   mass: { label: "share of the weight", low: 0.05, step: 0.05, start: 0.6, show: percent },
   top_k: { label: "strongest", low: 1, step: 1, start: 8, show: String },
@@ -20,6 +25,7 @@ export class ArcsView {
   constructor(element, sources, options = {}) {
     Object.assign(this, { element, sources, options });
     const first = sources[0].manifest, layers = first.model.layers;
+    this.words = WORDS[first.kind];
     this.limit = { kind: "mass", mass: LIMITS.mass.start, top_k: LIMITS.top_k.start, threshold: LIMITS.threshold.start };
     this.state = { view: "heads", direction: "looks-at", group: "note", rule: null, ...options.query };
     this.locked = [];
@@ -47,7 +53,8 @@ export class ArcsView {
 
   // The view opens at the note of the later part whose arcs reach farthest back.
   farthest(stops) {
-    const [pane] = this.panes, late = stops.slice(Math.floor(stops.length * 0.55)), step = Math.ceil(late.length / 40);
+    const [pane] = this.panes, spoken = stops.filter((p) => pane.manifest.kind === "music" || /[\p{L}\p{N}]/u.test(pane.tokens.labels[p]));
+    const some = spoken.length ? spoken : stops, late = some.slice(Math.floor(some.length * 0.55)), step = Math.ceil(late.length / 40);
     const reach = (place) => pane.pack && edges(pane.pack, pane.tokens, { ...pane.query(), tokens: [place] }).arcs.reduce((sum, a) => sum + a.weight ** 0.5 * Math.abs(a.query - a.key), 0);
     return late.filter((_, i) => i % step === 0).reduce((best, place) => (reach(place) > reach(best) ? place : best), late[0]);
   }
@@ -64,7 +71,7 @@ export class ArcsView {
       this.limits(),
       this.check("hide", "hide first token", "rows park unused weight on the first token; what it holds is still counted", () => { this.hide = !this.hide; this.setRule(); this.refresh(true); }),
       this.check("single", music ? "single events" : "single pieces", music ? "note-on, note-off and velocity apart" : "parts of words apart", () => this.setGroup(this.state.group === "note" ? "event" : "note")));
-    this.panes[0].head.append(this.actions(music));
+    (this.panes.length > 1 ? bar : this.panes[0].head).append(this.actions(music));
     this.live = make("p", { class: "live", role: "status", "aria-live": "polite" });
     this.reach = make("p", { class: "quiet" });
     this.body = make("tbody");
@@ -74,7 +81,7 @@ export class ArcsView {
     this.table.addEventListener("toggle", () => this.fillTable());
     const panes = make("div", { class: this.panes.length > 1 ? "panes two" : "panes" }, ...this.panes.map((p) => p.element));
     this.element.classList.add("arcs");
-    this.element.replaceChildren(bar, panes, this.live, this.reach, this.table, make("p", { class: "quiet", text: CAUTION }), make("p", { class: "quiet", text: KEYS }));
+    this.element.replaceChildren(bar, panes, this.live, this.reach, this.table, make("p", { class: "quiet", text: caution(this.words) }), make("p", { class: "quiet", text: keys(this.words) }));
     this.element.arcs = this;
   }
 
@@ -144,7 +151,8 @@ export class ArcsView {
   }
 
   setRule() {
-    const { kind } = this.limit, stored = this.sources[0].manifest.stored, { range, shown } = this.controls;
+    const { kind } = this.limit, all = this.sources.map((s) => s.manifest.stored), { range, shown } = this.controls;
+    const stored = { top_k: Math.min(...all.map((s) => s.top_k)), mass: Math.min(...all.map((s) => s.mass)) };
     const most = { mass: stored.mass, top_k: stored.top_k, threshold: 0.5 };
     this.state.rule = { top_k: stored.top_k, mass: stored.mass, threshold: 0, [kind]: this.limit[kind], first: this.hide ? "hide" : "rule" };
     Object.assign(range, { min: LIMITS[kind].low, max: most[kind], step: LIMITS[kind].step, value: this.limit[kind] });
@@ -218,14 +226,14 @@ export class ArcsView {
     this.live.setAttribute("aria-live", loud ? "polite" : "off");
     this.live.textContent = this.say();
     const reach = [...new Set(this.panes.map((p) => p.manifest.reach))];
-    this.reach.textContent = reach.join(" ") + (this.locked.length ? ` Locked: ${this.locked.length}; click it again or press Esc to let go, shift-click adds.` : " Click a note to lock it, shift-click to add another.");
+    this.reach.textContent = reach.join(" ") + (this.locked.length ? ` Locked: ${this.locked.length}; click it again or press Esc to let go, shift-click adds.` : ` Click a ${this.words.thing} to lock it, shift-click to add another.`);
     clearTimeout(this.later);
     if (this.table.open) this.later = setTimeout(() => this.fillTable(), 60);
   }
 
   say() {
     const asked = this.asked();
-    if (!asked.length) return "Point at a note to see where its attention lies.";
+    if (!asked.length) return `Point at a ${this.words.thing} to see where its attention lies.`;
     return this.panes.map((p) => {
       const name = `${this.panes.length > 1 ? `${p.title.textContent}, ` : ""}layer ${p.layer}`;
       if (asked.every((t) => !this.within(p, t))) return `${name}: out of this model's reach.`;
@@ -331,7 +339,7 @@ export class ArcsView {
   }
 
   saveSvg() {
-    return this.each("svg", (p) => new Blob([p.svg(`Attention, layer ${p.layer}`, `${sentence(p.find(), p.tokens, p.query())} ${CAUTION}`)], { type: "image/svg+xml" }));
+    return this.each("svg", (p) => new Blob([p.svg(`Attention, layer ${p.layer}`, `${sentence(p.find(), p.tokens, p.query())} ${caution(this.words)}`)], { type: "image/svg+xml" }));
   }
 
   savePng() {

@@ -13,12 +13,14 @@ const LOOK = `
 .steps .words { display: flex; flex-wrap: wrap; gap: 4px; margin: 6px 0; }
 .steps .grid { overflow: auto; max-height: 420px; } .steps .grid table { width: auto; border-collapse: separate; border-spacing: 1px; font: 11px ui-monospace, monospace; }
 .steps .grid th, .steps .grid td { border: 0; padding: 1px 4px; text-align: right; white-space: nowrap; } .steps .grid .now { outline: 2px solid var(--accent); }
-.steps .three { display: grid; gap: 12px; grid-template-columns: repeat(auto-fit, minmax(330px, 1fr)); }
+.steps .grid th[scope="col"] { writing-mode: vertical-rl; transform: rotate(180deg); padding: 4px 1px; text-align: left; vertical-align: bottom; max-height: 12em; }
+.steps .three { display: flex; flex-wrap: wrap; gap: 14px 26px; margin-top: 6px; } .steps .three .grid { max-width: 100%; max-height: none; }
+.steps .grid caption { padding: 2px 0 6px; font: 13px system-ui, sans-serif; color: var(--ink); }
 .steps .bars { display: grid; grid-template-columns: max-content minmax(0, 1fr) max-content; gap: 3px 10px; align-items: center; font-size: 13px; }
 .steps .bars i { display: block; height: 12px; border-radius: 3px; background: var(--accent); min-width: 1px; }
 .steps .bars b { font-weight: 500; font-family: ui-monospace, monospace; } `;
 
-const short = (v) => (v === null ? "−∞" : Math.abs(v) >= 100 ? v.toFixed(0) : v.toFixed(2));
+const short = (v) => (v === null ? "−∞" : v === 0 ? "0" : Math.abs(v) >= 100 ? v.toFixed(0) : v.toFixed(2));
 
 // Blue below zero, orange above, paler the smaller; the two are told apart by the colour-blind.
 function tint(value, most) {
@@ -37,8 +39,8 @@ function vector(name, values) {
 
 function matrix(caption, rows, labels, now) {
   const most = Math.max(...rows.flat().map((v) => Math.abs(v ?? 0)));
-  const head = make("tr", {}, make("th"), ...labels.map((l) => make("th", { scope: "col", text: l.slice(0, 6), title: l })));
-  const body = rows.map((row, i) => make("tr", i === now ? { class: "now" } : {}, make("th", { scope: "row", text: labels[i].slice(0, 14), title: labels[i] }),
+  const head = make("tr", {}, make("th"), ...labels.map((l) => make("th", { scope: "col", text: l, title: l })));
+  const body = rows.map((row, i) => make("tr", i === now ? { class: "now" } : {}, make("th", { scope: "row", text: labels[i], title: labels[i] }),
     ...row.map((v) => make("td", { text: short(v), style: `background:${tint(v, most)}` }))));
   return make("div", { class: "grid" }, make("table", {}, make("caption", { text: caption }), head, ...body));
 }
