@@ -38,12 +38,12 @@ class Card:
             self.say(f"{name}: kept from before")
             return kept["result"]
         self.say(f"{name} ...")
-        start = time.monotonic()
+        start, busy = time.monotonic(), time.process_time()
         result = json.loads(json.dumps(compute()))
-        seconds = round(time.monotonic() - start, 1)
-        self.parts[name] = {"key": key, "seconds": seconds, "result": result}
+        seconds, cpu = round(time.monotonic() - start, 1), round(time.process_time() - busy, 1)
+        self.parts[name] = {"key": key, "seconds": seconds, "cpu_seconds": cpu, "result": result}
         self.save()
-        self.say(f"{name}: {seconds:,.0f} s")
+        self.say(f"{name}: {seconds:,.0f} s ({cpu:,.0f} s of CPU)")
         return result
 
     def save(self) -> None:
@@ -56,7 +56,7 @@ class Card:
 def _old_parts(path: Path) -> dict[str, dict[str, Any]]:
     try:
         parts = json.loads(path.read_text("utf-8"))["parts"]
-        return {n: p for n, p in parts.items() if {"key", "seconds", "result"} <= set(p)}
+        return {n: p for n, p in parts.items() if {"key", "seconds", "cpu_seconds", "result"} <= set(p)}
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return {}
 

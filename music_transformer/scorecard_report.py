@@ -41,7 +41,9 @@ def _page(found: dict[str, Any]) -> Iterator[str]:
     yield f"Checkpoint `{found['checkpoint'][:16]}`, {found['parameters']:,} parameters, version {found['version']}.\n"
     yield f"    music-transformer scorecard SHARDS --model {found['model']} {_flags(c)}\n"
     prints = ", ".join(f"{name} `{value}`" for name, value in found["shards"].items())
-    seconds = ", ".join(f"{name} {part['seconds']:,.0f} s" for name, part in found["parts"].items())
+    seconds = ", ".join(
+        f"{name} {part['seconds']:,.0f} s ({part['cpu_seconds']:,.0f} of CPU)" for name, part in found["parts"].items()
+    )
     yield f"Shards: {prints}. It took: {seconds}.\n"
     yield from _likelihood(found)
     yield from _faults(found["parts"]["faults"]["result"], found["parts"]["pieces"]["result"], c)
