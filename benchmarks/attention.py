@@ -191,7 +191,9 @@ def browser(args: argparse.Namespace) -> None:
         for look in range(args.looks):
             page.wait_for_function(f"readyAt.length > {look}")
             if look + 1 < args.looks:
-                page.get_by_label("Piece", exact=True).dispatch_event("change")  # reads and opens the piece again
+                page.locator("#mt-arcs").get_by_label("Piece", exact=True).dispatch_event(
+                    "change"
+                )  # reads and opens the piece again
         _report(page, forwards, args.hovers)
 
 
