@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gpt_core.checkpoint import CODEC, CONFIG, RUN, WEIGHTS, file_sha
@@ -56,7 +57,7 @@ def import_gpt2(source: str | Path, out: str | Path, *, tokenizer: str | Path | 
 def load_gpt2(source: str | Path, *, say: Say = print) -> GPT:
     """Build the model of a Hugging Face folder or hub id in memory, in float32 and eval mode."""
     weights = Gpt2Weights(fetch(source, say))
-    tensors = {n: weights.get(n).float().contiguous() for n in weight_names(weights.config)}
+    tensors = {n: weights.get(n).to(torch.float32, copy=True).contiguous() for n in weight_names(weights.config)}
     return GPT.from_weights(weights.config, tensors).eval()
 
 

@@ -198,7 +198,8 @@ def _write(file: Path, data: bytes) -> None:
         part.write_bytes(data)
         os.replace(part, file)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise UserError(_unsaved(error)) from None
 
 

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from music_transformer.midi import read_midi
 from music_transformer.web.shelf import Piece, Shelf
 
-from .abuse import LONG, Server, Witness, listening, take_of, upload
+from .abuse import LONG, PATIENCE, Server, Witness, listening, take_of, upload
 from .conftest import SAMPLE, lines_of
 
 pytestmark = pytest.mark.abuse
@@ -103,7 +103,7 @@ def test_sigterm_in_the_middle_saves_what_exists(server):
         server.process.send_signal(signal.SIGTERM)
         for _ in messages:
             pass
-    assert server.process.wait(60) == 128 + signal.SIGTERM
+    assert server.process.wait(PATIENCE) == 128 + signal.SIGTERM
     shelves = [Shelf(folder) for folder in server.folder.iterdir()]
     pieces = {p.id: (shelf, p) for shelf in shelves for p in shelf.list()}
     takes = [(s, p) for s, p in pieces.values() if p.kind == "take"]
