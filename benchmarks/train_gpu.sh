@@ -100,13 +100,13 @@ if [[ -n ${FROM:-} ]]; then
   done=$(steps_done "$run")
 fi
 total=${STEPS:-$(plan "$done")}
-left=$((60 * MINUTES - (SECONDS - began) - 30)) # half a minute to save and pack
+left=$((60 * MINUTES - (SECONDS - began) - 30)) # half a minute to save and to pack
 echo "steps $done to $total, $((left > 0 ? left : 30)) s at most"
 status=0
 export -f train
 export PYTHON PRESET BATCH COMPILE PRECISION TRANSPOSE DROPOUT MORE shards EVAL_WINDOWS
 # Interrupted at the end of its time, the loop finishes its step and saves.
-timeout --signal=INT --kill-after=60 "$((left > 30 ? left : 30))" \
+timeout --signal=INT --kill-after=120 "$((left > 30 ? left : 30))" \
   bash -c 'train "$@"' _ "$run" "$total" "$((total > 8 ? total / 8 : 1))" "${resume[@]}" || status=$?
 [[ -f $run/trainer.pt ]] || fail "no checkpoint was written (status $status)"
 keep "$run" "$folder"
