@@ -13,6 +13,7 @@ from music_transformer.arc_tokens import Tokens, pitch_name
 HEADS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 BLEND = "#D55E00"
 WIDEST = 24  # pixels of an arc that carries all of a row: width = WIDEST * weight, always
+CASED = 0.4  # pixels from which an arc has a dark casing; around thinner ones it could not be seen
 LEFT, RIGHT, TOP, ROOM, RULER, ROLL = 52, 18, 8, 190, 26, 250
 PAPER, BLACK, LINE, INK, SOFT, ASKED, CASING = (
     "#ffffff",
@@ -180,7 +181,8 @@ def answer(roll: Roll, found: ArcSet, group: str, back: bool) -> Iterator[Stroke
     for arc in sorted(found.arcs, key=lambda a: (-a.weight, a.head, a.key)):
         points = roll.curve(roll.box(arc.query, group), roll.box(arc.key, group), arc.head)
         width, dash = WIDEST * arc.weight, DASH if arc.head >= 8 else ()
-        yield Curve(points, CASING, width + min(1.5, 0.45 * width), 0.55, dash)
+        if width >= CASED:
+            yield Curve(points, CASING, width + min(1.5, 0.45 * width), 0.55, dash)
         yield Curve(points, head_color(arc.head), width, 1.0, dash, arc)
     stripes: dict[int, set[int]] = {}
     for arc in found.arcs:

@@ -7,6 +7,7 @@ export const HEADS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D
 export const headColor = (h) => (h < 0 ? "#D55E00" : HEADS[h % 8]);
 export const headDash = (h) => (h >= 8 ? [5, 4] : []);
 export const WIDEST = 24; // pixels of an arc that carries all of a row: width = WIDEST * weight, always
+const CASED = 0.4; // pixels from which an arc has a dark casing; around thinner ones it could not be seen
 
 const LEFT = 52, RIGHT = 18, TOP = 8, ROOM = 190, RULER = 26, ROLL = 250;
 const MARGIN = 14, BOX = 22, WORD_GAP = 11, DROP = 12;
@@ -134,7 +135,7 @@ export function drawArcs(pen, layout, colors, found, query) {
   const arcs = [...found.arcs].sort((a, b) => b.weight - a.weight || a.head - b.head || a.key - b.key);
   for (const arc of arcs) {
     const points = curve(layout, box(arc.query), box(arc.key), arc.head), width = WIDEST * arc.weight, dash = headDash(arc.head);
-    pen.curve(points, { stroke: colors.casing, width: width + Math.min(1.5, 0.45 * width), alpha: 0.55, dash });
+    if (width >= CASED) pen.curve(points, { stroke: colors.casing, width: width + Math.min(1.5, 0.45 * width), alpha: 0.55, dash });
     pen.curve(points, { stroke: headColor(arc.head), width, alpha: 1, dash, data: arc });
   }
   const back = query.direction === "looked-at-by", stripes = new Map();
