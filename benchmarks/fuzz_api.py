@@ -16,6 +16,7 @@ from urllib.parse import quote
 from benchmarks.fuzz_bpe import scratch, small_codecs
 from benchmarks.fuzz_json import ODD, spoil, to_bytes
 from benchmarks.fuzz_midi import grammatical, mutate
+from music_transformer.receipts import MARK
 
 PATIENCE = 60.0  # seconds, not of CPU
 SOUND = {200, 307, 499, 400, 403, 404, 405, 413, 422, 503}
@@ -85,6 +86,7 @@ class Requests:
         if body == b"":
             data = rng.choice(self.pool)
             data = mutate(data, data, rng) if rng.random() < 0.5 else data
+            data = with_receipt(data, rng) if rng.random() < 0.3 else data
         elif body is None:
             data = b"" if rng.random() < 0.9 else to_bytes(rng.choice(ODD), rng)
         else:
@@ -167,6 +169,23 @@ class Requests:
     def show(self, case: Case) -> bytes:
         """The request as Python writes it."""
         return repr(case).encode("utf-8", "backslashreplace")
+
+
+def with_receipt(data: bytes, rng: random.Random) -> bytes:
+    """The file with one more track, which holds a spoiled receipt."""
+    facts = {
+        "format": 1,
+        "action": "continue",
+        "version": "0.1",
+        "model": "piano",
+        "checkpoint": "ab",
+        "seed": 3,
+        "take": 0,
+    }
+    facts |= {"settings": {"compose": {"seconds": 1.0}, "sampling": SAMPLING}, "prompt_sha256": None, "prompt": None}
+    text = MARK.encode() + to_bytes(spoil(facts, rng), rng)[:16_000]
+    event = b"\x00\xff\x01" + bytes((len(text) >> 7 | 128, len(text) & 127)) + text + b"\x00\xff\x2f\x00"
+    return data + b"MTrk" + len(event).to_bytes(4, "big") + event
 
 
 def _app(root: Path) -> tuple[Any, Any]:

@@ -82,7 +82,8 @@ def _sweep(folder: Path) -> None:
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:
-    with open(path, "w", encoding="utf-8") as f:
+    # Half a surrogate pair, which foreign JSON may hold, is written as the escape it came from.
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as f:
         json.dump(data, f, indent=1, ensure_ascii=False)
         f.write("\n")
         f.flush()

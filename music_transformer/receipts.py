@@ -63,7 +63,8 @@ def from_text(text: str) -> Receipt:
         raise UserError("this text is no receipt of music-transformer; it should start with " + repr(MARK.strip()))
     try:
         facts = json.loads(text[len(MARK) :])
-    except ValueError as error:
+        json.dumps(facts, ensure_ascii=False, allow_nan=False).encode()  # the facts will be shown and stored as JSON
+    except (ValueError, RecursionError) as error:
         raise UserError(f"the receipt is damaged: its JSON does not parse ({error}); use the original file") from error
     if not isinstance(facts, dict):
         raise UserError("the receipt is damaged: it holds no table of facts; use the original file")

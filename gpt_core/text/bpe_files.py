@@ -87,4 +87,4 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, data: dict[str, int]) -> None:
-    path.write_text(json.dumps(data, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(data, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")

@@ -21,7 +21,7 @@ class CharCodec:
 
     def __init__(self, alphabet: Iterable[str]) -> None:
         letters = sorted(set(alphabet) - {UNKNOWN})
-        if any(len(c) != 1 for c in letters):
+        if any(len(c) != 1 or "\ud800" <= c <= "\udfff" for c in letters):
             raise UserError("the alphabet holds entries that are not one character; give characters")
         self.alphabet = [*letters, UNKNOWN]
         self._ids = {c: i for i, c in enumerate(self.alphabet)}

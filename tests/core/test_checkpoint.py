@@ -208,6 +208,13 @@ def test_damaged_json_is_named(folder, name, bytes_):
         checkpoint.load(folder)
 
 
+def test_half_a_surrogate_pair_in_the_record_comes_back(folder, toy_codec):
+    change(folder, checkpoint.RUN, command="\ud800")
+    loaded = checkpoint.load(folder)
+    checkpoint.save(folder, loaded.model, toy_codec, loaded.run)
+    assert checkpoint.load(folder).run["command"] == "\ud800"
+
+
 @pytest.mark.parametrize("kind", ["martian", None, ["toy"], 7])
 def test_strange_codecs_are_refused_by_kind(folder, kind):
     change(folder, checkpoint.CODEC, kind=kind)

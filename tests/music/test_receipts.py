@@ -86,3 +86,23 @@ def test_damage_is_told_in_one_sentence(text, words):
     with pytest.raises(UserError, match=words) as caught:
         from_text(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        '{"a": -Infinity}',
+        '{"\\ud800": 1}',
+        '{"a": "\\udfff"}',
+        "[" * 20_000,
+        "9" * 6000,
+        '{"a":' * 9000,
+    ],
+)
+def test_facts_that_no_page_could_show_are_damage(settings):
+    text = to_text(make_receipt(None, action="generate", version="1", model="m", checkpoint="c", seed=1))
+    assert from_text(text).seed == 1
+    with pytest.raises(UserError, match="receipt is damaged"):
+        from_text(text.replace('"settings":{}', f'"settings":{settings}'))
