@@ -45,5 +45,7 @@ def test_round_trips():
 def test_refusals():
     with pytest.raises(UserError, match="not one character"):
         CharCodec(["ab"])
+    with pytest.raises(UserError, match="not one character"):
+        CharCodec("a\ud800")
     with pytest.raises(UserError, match="id 9 is not in the vocabulary"):
         CharCodec("ab").decode([9])
