@@ -142,11 +142,13 @@ def test_a_tap_changes_no_bit(scheme):
     plain, cache, taps = model(ids), KVCache(model.config), []
     assert torch.equal(plain, model(ids, tap=lambda *seen: taps.append(seen)))
     assert taps
-    for i in range(16):
-        model(ids[:, i : i + 1], cache, tap=lambda *seen: None)
-    again = KVCache(model.config)
-    for i in range(16):
-        model(ids[:, i : i + 1], again)
+    again, seen = KVCache(model.config), a.Trace(ids[0], model.config)
+    column = ids[:, :1]
+    for _ in range(16):  # decoding, step by step: the same logits, and so the same ids
+        tapped, plain = model(column, cache, tap=seen.tap), model(column, again)
+        assert torch.equal(tapped, plain)
+        column = plain[:, -1:].argmax(-1)
+    assert len(seen.q) == 16 * model.config.n_layer
     assert all(torch.equal(x, y) for x, y in zip(cache.keys, again.keys, strict=True))
 
 
