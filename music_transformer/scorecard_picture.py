@@ -92,7 +92,8 @@ def _pairs(panel: Panel, title: str, series: list[list[float]], labels: Sequence
         for j, (values, color) in enumerate(zip(series, (MINE, REAL), strict=True)):
             height = (floor - top) * values[k] / highest
             yield Rect(panel.x + slot * (k + 0.1 + 0.4 * j), floor - height, slot * 0.38, max(height, 0.5), color)
-        yield Text(panel.x + slot * (k + 0.9), floor + 16, label, SOFT, 10, "end")
+        middle = panel.x + slot * (k + 0.49)
+        yield Text(middle + 2.8 * len(label), floor + 16, label, SOFT, 10, "end")  # there is no anchor in the middle
     yield Rect(panel.x, floor, panel.w, 1, LINE)
 
 
