@@ -100,9 +100,10 @@ class Measurements:
         rng = np.random.default_rng(0)
         everything = [(s, i) for s in HELD_OUT for i in range(len(self.splits[s]))]
         turns = [everything[i] for i in rng.permutation(len(everything))]
-        return [self._excerpt(*turns[k % len(turns)], rng) for k in range(2 * self.config.pieces)]
+        return [self._excerpt(turns[k % len(turns)], rng) for k in range(2 * self.config.pieces)]
 
-    def _excerpt(self, split: str, i: int, rng: np.random.Generator) -> Score:
+    def _excerpt(self, place: tuple[str, int], rng: np.random.Generator) -> Score:
+        split, i = place
         score = decode(self.splits[split].piece(i))
         start = float(rng.random()) * max(0.0, score.end - self.config.seconds)
         return normalize(crop(score, start, start + self.config.seconds))
