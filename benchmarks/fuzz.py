@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from gpt_core.errors import UserError
 
 SLOW, HANG = 2.0, 20  # CPU seconds
+STUCK = 300  # seconds by the clock: it waits for what does not come
 MEMORY = 1 << 30
 KINDS = {
     "midi": "fuzz_midi:Midi",
@@ -66,11 +67,13 @@ class Tally:
         """Try one case."""
         before = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, HANG)
+        signal.setitimer(signal.ITIMER_REAL, STUCK)
         try:
             self.outcomes[self._outcome(case)] += 1
         except Exception as error:
             self._keep(fault_text(error), case)
         signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         took = time.process_time() - before
         self.slowest, self.cases = max(self.slowest, took), self.cases + 1
         if took > SLOW:
@@ -106,7 +109,7 @@ def fault_text(error: BaseException) -> str:
 
 
 def _hang(number: int, frame: Any) -> None:
-    raise Hang(f"after {HANG} CPU s")
+    raise Hang(f"after {HANG} CPU s or {STUCK} s")
 
 
 def limit_memory() -> None:
@@ -123,6 +126,7 @@ def fuzz(name: str, args: argparse.Namespace) -> Tally:
     kind = getattr(importlib.import_module(f"benchmarks.{module}"), cls)(rng, args.seeds)
     limit_memory()
     signal.signal(signal.SIGPROF, _hang)
+    signal.signal(signal.SIGALRM, _hang)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tally = Tally(kind)
     try:

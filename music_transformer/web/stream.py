@@ -6,22 +6,22 @@ import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
-from fastapi.responses import StreamingResponse
 
 from gpt_core.errors import UserError
 from music_transformer.web.asking import Here, Visitor
 from music_transformer.web.jobs import Job
+from music_transformer.web.lines import JsonLines
 from music_transformer.web.orders import order_from
 
 router = APIRouter()
 
 
 @router.post("/compose")
-async def compose(here: Here, visitor: Visitor, data: Annotated[Any, Body()]) -> StreamingResponse:
+async def compose(here: Here, visitor: Visitor, data: Annotated[Any, Body()]) -> JsonLines:
     """Compose; the lines are the messages of :class:`jobs.Job` after one that names the job."""
     order = order_from(data)
     if order.piece is not None:
@@ -39,7 +39,7 @@ async def compose(here: Here, visitor: Visitor, data: Annotated[Any, Body()]) ->
 
     job = Job(here, visitor, order, emit)
 
-    async def lines() -> AsyncIterator[bytes]:
+    async def lines() -> AsyncGenerator[bytes, None]:
         here.jobs[key] = job  # only here: a visitor may have left before the answer begins
         job.start()
         try:
@@ -49,7 +49,7 @@ async def compose(here: Here, visitor: Visitor, data: Annotated[Any, Body()]) ->
         finally:  # also where the page was closed: the job ends soon, and what exists is saved
             job.stop()
 
-    return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+    return JsonLines(lines())
 
 
 @router.post("/jobs/{job}/stop")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import gradio as gr
 from fastapi import APIRouter, Body
-from fastapi.responses import StreamingResponse
 
 from gpt_core.errors import UserError
 from gpt_core.options import specs
 from gpt_core.text.complete import CompleteConfig, TextSampling
 from music_transformer.web.asking import Visitor
 from music_transformer.web.component import mount
+from music_transformer.web.lines import JsonLines
 from music_transformer.web.reading import Models
 from music_transformer.web.session import Session
 from music_transformer.web.text_reading import Readings, completion_from, sampling_from
@@ -73,11 +73,11 @@ def routes(session: Session) -> APIRouter:
         return {"layers": readings.lens(order)}
 
     @router.post("/text/complete")
-    def complete(visitor: Visitor, order: Annotated[Any, Body()]) -> StreamingResponse:
+    def complete(visitor: Visitor, order: Annotated[Any, Body()]) -> JsonLines:
         text, config, stop = completion_from(order)
         model, sampling = readings.model(order), sampling_from(order)
         lines = _completion(session, visitor, lambda say: _stream(model, text, config, sampling, stop, say))
-        return StreamingResponse(lines, media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+        return JsonLines(lines)
 
     return router
 
@@ -92,7 +92,7 @@ def _stream(model: Any, text: str, config: CompleteConfig, sampling: TextSamplin
     return stream(model, text, config, sampling, stop=stop, notice=say)
 
 
-def _completion(session: Session, visitor: str, start: Any) -> Iterator[bytes]:
+def _completion(session: Session, visitor: str, start: Any) -> Generator[bytes, None, None]:
     """JSON lines: notices, then pieces of text as they come; a refusal is the last line."""
     said: list[str] = []
     try:
