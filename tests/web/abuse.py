@@ -52,7 +52,8 @@ class Server:
 
     def visitor(self) -> httpx.Client:
         """A newcomer with a cookie of their own."""
-        client = httpx.Client(base_url=self.url, timeout=PATIENCE)
+        # A connection for each request: one that is kept may be closed for its idleness just when it is used again.
+        client = httpx.Client(base_url=self.url, timeout=PATIENCE, headers={"Connection": "close"})
         client.get("/mt/config").raise_for_status()
         return client
 
