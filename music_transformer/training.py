@@ -37,10 +37,12 @@ def train_music(shards: Path, out: Path, shape: GPTConfig, config: TrainConfig, 
 
     torch.manual_seed(config.seed)
     source = out if args.resume else args.init_from
-    model = load(source).model if source else GPT(shape)
+    start = load(source) if source else None
     run: dict[str, Any] = {"data": _corpus_record(shards), "transpose": args.transpose}
-    if args.init_from:
-        run["init_from"] = str(args.init_from)
+    origin = args.init_from or (start.run.get("init_from") if start and args.resume else None)
+    if origin:
+        run["init_from"] = str(origin)
+    model = start.model if start else GPT(shape)
     data = Data(
         Shard.open(shards, "train"), Shard.open(shards, "validation"),
         transposer(args.transpose) if args.transpose else None,

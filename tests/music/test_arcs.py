@@ -203,7 +203,7 @@ def test_where_the_window_slid_the_view_says_what_was_in_reach():
     asked = note_tokens(early.tokens, 20.0)
     assert early.tokens.notes[early.tokens.note[asked[0]]].start == 20.0
     assert early.start + early.trace.length == 1 + 3 * 20 + 3 + 12  # a quarter of the context beyond the note
-    assert early.reach().endswith(f"were in reach, the {early.start} before were not; {151 - 78} more follow, unread.")
+    assert early.reach().endswith(f"were in reach, the {early.start} before were not; {151 - 76} more follow, unread.")
     at_once = music_view(model_of(context=48), ids, at=0.0)
     assert at_once.start == 0 and at_once.trace.length == 48 and at_once.whole == 151 and at_once.seconds == 50.0
     assert at_once.reach() == "The window holds 48 events: numbers 1 to 48 were in reach; 103 more follow, unread."

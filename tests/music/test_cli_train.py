@@ -55,6 +55,14 @@ def test_resumed_equals_uninterrupted(shards, tmp_path):
     assert any(bool((a[k] != c[k]).any()) for k in a)  # another schedule is another run: the comparison can fail
 
 
+def test_where_the_weights_came_from_survives_a_resume(shards, tmp_path):
+    assert train(shards, tmp_path / "first", "--max-steps", "1") == 0
+    out = tmp_path / "second"
+    assert train(shards, out, "--max-steps", "1", "--init-from", str(tmp_path / "first")) == 0
+    assert train(shards, out, "--max-steps", "2", "--resume") == 0
+    assert json.loads((out / "run.json").read_text())["init_from"] == str(tmp_path / "first")
+
+
 def test_a_folder_with_something_in_it_is_not_overwritten(shards, tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("years of work")
