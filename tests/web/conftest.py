@@ -65,7 +65,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--autoplay-policy=no-user-gesture-required",
 ]  # fmt: skip
-PATIENCE = 300_000  # milliseconds: what a loaded machine may take
+PATIENCE = 100_000  # milliseconds: what a loaded machine may take
 
 
 @pytest.fixture(scope="session")

@@ -156,6 +156,7 @@ def test_the_slider_shows_the_share_it_says_with_the_fewest_arcs(page):
 
 
 def test_joined_heads_and_both_directions_are_pythons(page, view):
+    of(page, "(v.locked = [p.tokens.kinds.indexOf('on', 100)], v.answer(true))")  # with tokens before and after it
     directions = {"is looked at by": "looked-at-by", "looks at": "looks-at"}
     for name, how in (("mean", "mean"), ("max", "max"), ("rollout", "rollout"), ("per head", "heads")):
         press(page, name)
