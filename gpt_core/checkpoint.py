@@ -176,9 +176,13 @@ def _weights(path: Path, shape: dict[str, tuple[int, ...]], dtype: torch.dtype) 
                 if got != s:
                     raise UserError(f"{path}: {n} has shape {got} but the config asks for {s}")
             # Copied: a mapped weight would change with its file, and end the process where the file is cut.
-            return {n: f.get_tensor(n).to(dtype, copy=True) for n in shape}
+            weights = {n: f.get_tensor(n).to(dtype, copy=True) for n in shape}
     except (SafetensorError, OSError) as e:
         raise UserError(f"{path} can't be read ({e}); the checkpoint is damaged or incomplete") from None
+    for n, weight in weights.items():
+        if not bool(weight.isfinite().all()):
+            raise UserError(f"{path}: {n} holds what is no finite number; the checkpoint is damaged, use another")
+    return weights
 
 
 def load_trainer(folder: Path | str) -> dict[str, Any]:

@@ -232,6 +232,8 @@ def attention(
     """
     full = replace(query or ArcQuery(), **asked)
     view = music_view(piano, piece, at=at)
+    if at is not None and not 0 <= at <= view.seconds:
+        raise UserError(f"--at is {at:g} s and the piece lasts {view.seconds:.2f} s; give a second within it")
     kept = view.kept
     view.kept = replace(kept, top_k=max(full.rule.top_k, kept.top_k), mass=max(full.rule.mass, kept.mass))
     if not full.tokens:

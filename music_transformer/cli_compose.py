@@ -111,6 +111,8 @@ def _check_folders(args: argparse.Namespace) -> None:
     for path in (args.out, args.wav, args.new_out, args.prompt_out):
         if path is not None and not path.parent.is_dir():
             raise UserError(f"{path} can't be written: the folder {path.parent} does not exist; make it first")
+        if path is not None and path.is_dir():
+            raise UserError(f"{path} can't be written: it is a folder; name a file in it")
 
 
 def _follow(composition: Composition, quiet: bool) -> bool:

@@ -288,3 +288,9 @@ def test_directories_in_place_of_files_are_refused(folder):
 def test_resuming_without_trainer_state_is_refused(folder):
     with pytest.raises(UserError, match=r"has no trainer\.pt"):
         checkpoint.load_trainer(folder)
+
+
+def test_weights_that_are_no_numbers_are_refused(folder):
+    rewrite(folder, lambda weights: weights["h.0.mlp.c_proj.weight"].view(-1)[:1].fill_(float("nan")))
+    with pytest.raises(UserError, match=r"h\.0\.mlp\.c_proj\.weight holds what is no finite number"):
+        checkpoint.load(folder)

@@ -185,6 +185,8 @@ def test_one_call_finds_the_note_at_a_second():
     assert [IDS[i] for i in found.query.tokens] == [64, 128 + 64]
     assert {a.query for a in found.arcs.arcs} == {4} and {a.head for a in found.arcs.arcs} == {0, 1}
     assert attention(model_of(), IDS).query.tokens == found.query.tokens  # without `at`: the last note
+    with pytest.raises(UserError, match=r"--at is 1e[+]09 s and the piece lasts"):
+        attention(model_of(), IDS, layer=1, at=1e9)
     with pytest.raises(UserError, match="no note"):
         attention(model_of(), [ev.BOS, ev.TIME_SHIFT])
     with pytest.raises(UserError, match="there is no head 5"):
