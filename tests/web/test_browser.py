@@ -86,7 +86,7 @@ def test_takes_rename_keep_delete_undo_and_a_reload_loses_nothing(visit):
 
 def test_stop_keeps_what_exists_and_takes_can_be_compared(visit):
     page = visit()
-    page.evaluate("mt.form.set({seconds: 120, takes: 2, seed: ''})")
+    page.evaluate("mt.form.set({seconds: 300, takes: 2, seed: ''})")
     page.locator("#mt-go").click()
     page.wait_for_function("mt.composer.job?.lives[0]?.notes.length > 3")
     page.get_by_role("radio", name="Take 2").click()
