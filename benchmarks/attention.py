@@ -26,7 +26,7 @@ import torch
 from gpt_core import attention, checkpoint
 from gpt_core.cache import KVCache
 from gpt_core.config import PRESETS, GPTConfig
-from gpt_core.model import GPT
+from gpt_core.model import GPT, Tap
 from music_transformer import arcs, models
 from music_transformer.events import EventCodec
 from music_transformer.midi import read_midi
@@ -63,7 +63,7 @@ def tap(args: argparse.Namespace) -> None:
     for name in ("piano", "music-2048", "gpt2"):
         model, ids = sharp(PRESETS[name]), torch.randint(1, 300, (1, 256))
         seen = attention.Trace(ids[0], model.config)
-        times = np.array(_pairs(model, ids, seen, args.steps))
+        times = np.array(_pairs(model, ids, seen.tap, args.steps))
         without, on = times.T * 1e3
         quarter = [np.sort(t)[: max(1, len(t) // 4)].mean() for t in (without, on)]
         cells = f"{np.median(without):.3f}, {np.median(on):.3f} | {np.median(on / without):.3f} | {quarter[1] / quarter[0]:.3f}"
@@ -71,7 +71,7 @@ def tap(args: argparse.Namespace) -> None:
         assert len(seen.q) == model.config.n_layer * (len(times) + 8)
 
 
-def _pairs(model: GPT, ids: torch.Tensor, seen: attention.Trace, steps: int) -> list[list[float]]:
+def _pairs(model: GPT, ids: torch.Tensor, seen: Tap, steps: int) -> list[list[float]]:
     """Seconds of each step [without, with]; whose turn is first changes; both must give the same bits."""
     caches = [KVCache(model.config), KVCache(model.config)]
     logits = [model(ids, cache, last_only=True)[:, -1] for cache in caches]
@@ -81,7 +81,7 @@ def _pairs(model: GPT, ids: torch.Tensor, seen: attention.Trace, steps: int) -> 
         column, pair = logits[0].argmax(-1)[:, None], [0.0, 0.0]
         for which in (0, 1) if step % 2 else (1, 0):
             start = time.perf_counter()
-            logits[which] = model(column, caches[which], seen.tap if which else None)[:, -1]
+            logits[which] = model(column, caches[which], seen if which else None)[:, -1]
             pair[which] = time.perf_counter() - start
         out.append(pair)
     return out[8:]

@@ -18,7 +18,7 @@ from gpt_core.cache import KVCache
 from gpt_core.config import GPTConfig
 from gpt_core.edges import STORED, EdgeRule, Edges, Packed, pack, strongest
 from gpt_core.errors import UserError
-from gpt_core.model import GPT
+from gpt_core.model import GPT, Tap
 from gpt_core.positions import relative_logits
 
 VIEWS = ("heads", "mean", "max", "rollout")
@@ -52,11 +52,24 @@ class Trace:
         """Which positions have a query."""
         return range(self.length - self.q[0].shape[1], self.length)
 
-    def tap(self, name: str, layer: int, tensor: Tensor) -> None:
-        """Keep what rows and lenses need of a forward pass of one sequence."""
-        kept = {"q": self.q, "k": self.k, "embedding": self.residual, "residual": self.residual}.get(name)
-        if kept is not None:
-            kept.append(tensor[0])
+    @property
+    def tap(self) -> Tap:
+        """A tap for a forward pass of one sequence that keeps what rows and lenses need, still with its batch of one.
+
+        It is told of every tensor of every step, so it does next to nothing: a step of a small model takes a millisecond.
+        """
+        kept = {
+            "q": self.q.append,
+            "k": self.k.append,
+            "embedding": self.residual.append,
+            "residual": self.residual.append,
+        }
+
+        def keep(name: str, layer: int, tensor: Tensor) -> None:
+            if name in kept:
+                kept[name](tensor)
+
+        return keep
 
 
 class _Borrowed:
@@ -100,6 +113,8 @@ def _run(model: GPT, made: Trace, ids: Tensor, cache: _Borrowed | None) -> Trace
         raise UserError("the model drops weights at random while it trains; call model.eval() before looking inside")
     with torch.no_grad():
         model(ids[None].to(model.device), cache, made.tap, last_only=True)  # type: ignore[arg-type]
+    for kept in (made.q, made.k, made.residual):
+        kept[:] = [tensor[0] for tensor in kept]
     if made.config.position == "relative":
         made.relative.extend(block.attn.rel.detach() for block in model.h)  # type: ignore[union-attr, operator]
     return made

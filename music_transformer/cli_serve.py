@@ -7,8 +7,10 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import webbrowser
+from pathlib import Path
 from types import FrameType
 
 from gpt_core.errors import UserError
@@ -24,6 +26,8 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
 def run_serve(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C; UserError where the address cannot be used or the app's libraries are missing."""
     config = from_args(ServeConfig, args)
+    if config.folder:
+        _refuse_unwritable(config.folder)
     _quiet()
     try:
         import uvicorn
@@ -47,6 +51,16 @@ def run_serve(args: argparse.Namespace) -> int:
     finally:
         session.close()
     return 0
+
+
+def _refuse_unwritable(folder: str) -> None:
+    """Rather now than when the first piece is to be kept."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        tempfile.TemporaryFile(dir=folder).close()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"pieces can't be kept in {folder}: {why}; choose another --folder") from None
 
 
 def _end_on_sigterm() -> None:
