@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gpt_core import relative
 from gpt_core.cache import KVCache
 from gpt_core.config import PRESETS, GPTConfig
 from gpt_core.errors import UserError
@@ -73,6 +74,8 @@ class SelfAttention(nn.Module):
         n_queries, n_keys = q.shape[2], k.shape[2]
         drop = self.config.dropout if self.training else 0.0
         if self.config.position == "relative":
+            if self.causal and not drop and relative.takes(q, k):
+                return relative.relative_attention(q, k, v, self.rel)
             bias = relative_logits(q, self.rel.to(q.dtype), n_keys) / math.sqrt(q.shape[-1])
             if self.causal:
                 bias = bias.masked_fill(~causal_mask(n_queries, n_keys, q.device), float("-inf"))

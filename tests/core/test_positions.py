@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpt_core import relative
 from gpt_core.positions import relative_logits, relative_logits_naive, rotary_table, rotate
 from tests.core.peers import Largest
 
@@ -59,6 +60,56 @@ def test_gradients_reach_queries_and_embeddings():
     q = torch.randn(1, 1, 5, 3, dtype=torch.double, requires_grad=True)
     embedding = torch.randn(1, 4, 3, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(lambda a, b: relative_logits(a, b, 7).tril(2), (q, embedding))
+
+
+def attention_naively(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, embedding: torch.Tensor) -> torch.Tensor:
+    """Softmax of the whole matrix, an embedding gathered per pair."""
+    length, size = q.shape[-2:]
+    scores = (q @ k.mT + relative_logits_naive(q, embedding, length)) / math.sqrt(size)
+    future = torch.ones(length, length, dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, float("-inf")).softmax(-1) @ v
+
+
+def relative_inputs(length: int, distances: int, seed: int, **kind: torch.dtype) -> list[torch.Tensor]:
+    """Queries, keys and values that lie in one tensor, as the model's do, and embeddings."""
+    g = torch.Generator().manual_seed(seed)
+    qkv = torch.randn(2, length, 3, 2, 4, generator=g, **kind).permute(2, 0, 3, 1, 4)
+    return [x.requires_grad_() for x in (*qkv.unbind(0), torch.randn(2, distances, 4, generator=g, **kind))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 23), st.integers(1, 30), st.integers(1, 9), st.integers(0, 2**31))
+def test_attention_in_blocks_equals_the_naive_form_and_so_do_its_gradients(length, distances, block, seed):
+    mine, theirs = (relative_inputs(length, distances, seed, dtype=torch.double) for _ in range(2))
+    up = torch.randn(2, 2, length, 4, dtype=torch.double, generator=torch.Generator().manual_seed(seed + 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relative, "BLOCK", block)
+        got = relative.relative_attention(*mine)
+        got.backward(up)
+        with torch.no_grad():
+            assert torch.equal(relative.relative_attention(*mine), got)
+    wanted = attention_naively(*theirs)
+    wanted.backward(up)
+    for a, b in zip((got, *(x.grad for x in mine)), (wanted, *(x.grad for x in theirs)), strict=True):
+        assert (a - b).abs().max() < 1e-10
+
+
+def test_attention_in_blocks_takes_what_a_model_trains_on():
+    q, k, v, embedding = relative_inputs(300, 200, 5, dtype=torch.float32)
+    assert relative.takes(q, k) and not relative.takes(q[:, :, :1], k) and not relative.takes(q.double(), k)
+    gap = relative.relative_attention(q, k, v, embedding) - attention_naively(q, k, v, embedding)
+    assert gap.abs().max() < 1e-5
+
+
+def test_attention_in_blocks_never_holds_all_scores():
+    q, k, v, embedding = relative_inputs(600, 600, 6, dtype=torch.float32)
+    with Largest() as all_at_once:
+        attention_naively(q, k, v, embedding)
+    with Largest() as trained:
+        relative.relative_attention(q, k, v, embedding)
+    with Largest() as read, torch.no_grad():
+        relative.relative_attention(q, k, v, embedding)
+    assert all_at_once.numel >= 2 * 2 * 600 * 600 and trained.numel <= 2 * 2 * 128 * 728 and read.numel <= 2 * 128 * 728
 
 
 def test_rotary_table_is_the_papers():
