@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import logging
 import os
 import signal
 import socket
@@ -74,10 +76,16 @@ def _end_on_sigterm() -> None:
 
 
 def _quiet() -> None:
-    """Nothing in the app calls home; these keep its libraries from doing so."""
+    """Nothing in the app calls home, and its end is no error; these keep its libraries from doing and saying otherwise."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    logging.getLogger("uvicorn.error").addFilter(_no_ended_request)
+
+
+def _no_ended_request(record: logging.LogRecord) -> bool:
+    """Whether to log: requests cut off by the server's end are told in a line of uvicorn's, they need no traceback each."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _listen(host: str, port: int) -> socket.socket:

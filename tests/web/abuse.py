@@ -43,7 +43,9 @@ class Server:
         ]
         command += ["--model", str(self.model), "--folder", str(self.folder)]
         environment = {**os.environ, "TMPDIR": str(root), "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        self.log = root / "log"  # what a terminal would show of warnings and errors
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert "http://" in line, f"the server said {line!r} and ended with {self.process.poll()}"

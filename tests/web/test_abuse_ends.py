@@ -107,6 +107,7 @@ def test_sigterm_in_the_middle_saves_what_exists(server):
             for _ in messages:
                 pass
     assert server.process.wait(PATIENCE) == 128 + signal.SIGTERM
+    assert "Traceback" not in server.log.read_text()
     shelves = [Shelf(folder) for folder in server.folder.iterdir()]
     pieces = {p.id: (shelf, p) for shelf in shelves for p in shelf.list()}
     takes = [(s, p) for s, p in pieces.values() if p.kind == "take"]
