@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -54,7 +55,8 @@ def _change(box: Any, key: Any, rng: random.Random) -> None:
     if how < 3:
         box[key] = copy.deepcopy(rng.choice(ODD))
     elif how == 3 and isinstance(box[key], int | float):
-        box[key] = box[key] + rng.choice((-1, 1, 0.5)) if rng.random() < 0.7 else -box[key]
+        with contextlib.suppress(OverflowError):  # half of a number that no float can hold
+            box[key] = box[key] + rng.choice((-1, 1, 0.5)) if rng.random() < 0.7 else -box[key]
     elif how == 3 and isinstance(box[key], str):
         text = box[key]
         at = rng.randrange(len(text) + 1)

@@ -66,7 +66,8 @@ def _from_whole(path: Path) -> BPECodec:
         raise UserError(f"{path} lacks its vocabulary, its merges or its added tokens; the file is damaged")
     if not all(isinstance(t, dict) and isinstance(t.get("content"), str) and "id" in t for t in added):
         raise UserError(f"{path} has an added token without content or id; the file is damaged")
-    return _build(vocab, merges, {t["content"]: t["id"] for t in added}, path)
+    special = {END: vocab[END]} if END in vocab else {}  # as GPT-2's tokenizers take it, listed or not
+    return _build(vocab, merges, special | {t["content"]: t["id"] for t in added}, path)
 
 
 def _build(vocab: dict[str, int], merges: list[Any], special: dict[str, int], path: Path) -> BPECodec:

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from gpt_core.errors import UserError
 from gpt_core.text.bpe import BPECodec, byte_alphabet
-from gpt_core.text.bpe_files import read_tokenizer
+from gpt_core.text.bpe_files import read_tokenizer, write_tokenizer
 from gpt_core.text.gpt2_files import WeightFiles
 from gpt_core.text.gpt2_layout import read_config
 
@@ -39,6 +39,17 @@ def test_the_sound_file_is_read(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(WHOLE))
     codec = read_tokenizer(tmp_path)
     assert codec.encode("th") == [256] and codec.special == {"<|endoftext|>": 257}
+
+
+def test_an_end_token_that_is_not_listed_as_added_is_the_end_token_all_the_same(tmp_path):
+    vocab = {**WHOLE["model"]["vocab"], "<|endoftext|>": 257}
+    whole = {**WHOLE, "model": {**WHOLE["model"], "vocab": vocab}, "added_tokens": []}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
+    codec = read_tokenizer(tmp_path)
+    assert codec.special == {"<|endoftext|>": 257}
+    (tmp_path / "again").mkdir()
+    write_tokenizer(codec, tmp_path / "again")
+    assert read_tokenizer(tmp_path / "again").to_dict() == codec.to_dict()
 
 
 @pytest.mark.parametrize(
