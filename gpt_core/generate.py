@@ -13,7 +13,8 @@ from gpt_core.config import ENGINES
 from gpt_core.eager import EagerEngine
 from gpt_core.errors import UserError
 from gpt_core.model import GPT
-from gpt_core.native import native_engine
+from gpt_core.native import NativeEngine, native_engine
+from gpt_core.native_draw import Draw, native_draw
 from gpt_core.sampling import Sampling, filters_from, sample
 
 # (ids so far [B, T], logits [B, V]) -> logits [B, V]. Temperature, top-k and the music grammar are all filters.
@@ -133,9 +134,9 @@ def generate(
     the vocabulary, or a wrong number of generators. ``engine`` is a name for :func:`choose_engine`, or one made by the caller.
     """
     rows = _rows(model, prompt, takes, generators)
-    steps = [*filters, *filters_from(sampling or Sampling())]
     if isinstance(engine, str):
         engine = choose_engine(model, engine) if use_cache else UncachedEngine(model)
+    steps, draw = _drawing(sampling or Sampling(), filters, engine)
     context, length = model.config.context, prompt.shape[1]
     start = max(0, length - context)
     ids = torch.empty(rows, length + max_new_tokens, dtype=torch.long, device=model.device)
@@ -153,7 +154,7 @@ def generate(
                 logits = engine.step(ids[:, n - 1])
             for apply in steps:
                 logits = apply(ids[:, :n], logits)
-            column = sample(logits, generators)
+            column = draw(logits, generators)
             if len(stops):
                 column = torch.where(done, ids[:, n - 1], column) if n > length else column
                 done |= torch.isin(column, stops)
@@ -161,6 +162,13 @@ def generate(
         yield column.clone()
         if len(stops) and bool(done.all()):
             return
+
+
+def _drawing(sampling: Sampling, filters: Sequence[Filter], engine: Engine) -> tuple[list[Filter], Draw]:
+    """All filters and what draws after them; beside the native step one call does the sampling's own and the draw."""
+    own = filters_from(sampling)
+    native = native_draw(sampling) if isinstance(engine, NativeEngine) else None
+    return ([*filters], native) if native else ([*filters, *own], sample)
 
 
 def _rows(model: GPT, prompt: Tensor, takes: int, generators: Sequence[torch.Generator] | None) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
+import mmap
 import os
 from ctypes import c_float, c_int32, c_void_p
 from typing import cast
@@ -73,12 +75,34 @@ def panels(rows: Tensor) -> Tensor:
     return filled.unflatten(-2, (-1, PANEL)).transpose(-1, -2).contiguous()
 
 
+class Arena:
+    """Memory for all weights in one piece, in pages of 2 MB where the system has them: 4 KB ones cost look-ups."""
+
+    def __init__(self, size: int) -> None:
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self.block = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            with contextlib.suppress(OSError):  # a kernel without them
+                self.block.madvise(mmap.MADV_HUGEPAGE)
+        else:
+            self.block = mmap.mmap(-1, max(size, 1))
+        self.used = 0
+
+    def copy(self, tensor: Tensor) -> Tensor:
+        """Return a copy that lies here, or the tensor itself where no room is left."""
+        if self.used + tensor.nbytes > len(self.block):
+            return tensor
+        mine = torch.frombuffer(self.block, dtype=tensor.dtype, count=tensor.numel(), offset=self.used)
+        self.used += -(-tensor.nbytes // 64) * 64
+        return mine.view(tensor.shape).copy_(tensor)
+
+
 class Packed:
     """A model's weights as step.cpp reads them. Holds no reference to the model, and nothing of any request."""
 
     def __init__(self, model: GPT, kind: str, lib: ctypes.CDLL) -> None:
         self.kind, self.lib, self.config = kind, lib, model.config
         self.kept: list[Tensor] = []  # keeps the memory alive that the structs point to
+        self.arena = Arena(self._size(model))
         self.path = lib.mt_path(os.environ.get("GPT_CORE_NATIVE_PATH", "").encode())
         if self.path < 0:
             raise ValueError(f"this machine can't run {os.environ['GPT_CORE_NATIVE_PATH']!r}")
@@ -103,6 +127,12 @@ class Packed:
         self.kept.append(tensor.detach().contiguous())
         return self.kept[-1].data_ptr()
 
+    def _size(self, model: GPT) -> int:
+        """Bytes of all matrices."""
+        size = {"fp32": 4, "bf16": 2, "int8": 1}[self.kind]
+        matrices = (m.weight for m in model.modules() if isinstance(m, torch.nn.Linear))
+        return sum(-(-_up(len(w)) * w.shape[1] * size // 64) * 64 for w in matrices)
+
     def _linear(self, layer: torch.nn.Linear) -> _Linear:
         weight, scale = layer.weight.detach().float(), None
         if self.kind == "int8":
@@ -114,7 +144,7 @@ class Packed:
         else:
             packed = panels(weight)
         bias = None if layer.bias is None else F.pad(layer.bias.detach().float(), (0, _up(len(weight)) - len(weight)))
-        return _Linear(self._keep(packed), self._keep(scale), self._keep(bias))
+        return _Linear(self._keep(self.arena.copy(packed)), self._keep(scale), self._keep(bias))
 
     def _norm(self, norm: torch.nn.Module) -> tuple[int | None, int | None]:
         return self._keep(getattr(norm, "weight", None)), self._keep(getattr(norm, "bias", None))

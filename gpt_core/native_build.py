@@ -18,7 +18,7 @@ import threading
 from importlib.resources import files
 from pathlib import Path
 
-SOURCES = ("step.cpp", "decoder.h", "kernels.h")
+SOURCES = ("step.cpp", "decoder.h", "draw.h", "kernels.h")
 _FLAGS = ["-O2", "-ftree-vectorize", "-std=c++17", "-shared", "-fPIC", "-pthread", "-fno-math-errno", "-w"]
 _MSVC = ["/nologo", "/O2", "/std:c++17", "/EHsc", "/LD", "/w"]
 _TIMEOUT = 300.0  # seconds; a quiet machine needs five
@@ -128,6 +128,7 @@ def _declare(lib: ctypes.CDLL) -> ctypes.CDLL:
     lib.mt_scratch.argtypes, lib.mt_scratch.restype = [pointer, number, number], ctypes.c_int64
     lib.mt_step.argtypes = [number, pointer, pointer, pointer, number, pointer, number]
     lib.mt_step.restype = None
+    lib.mt_draw.argtypes, lib.mt_draw.restype = [pointer, number, number, pointer, pointer, pointer], number
     return lib
 
 

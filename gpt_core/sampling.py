@@ -171,18 +171,22 @@ def sample(logits: Tensor, generators: Sequence[Generator] | None = None) -> Ten
     total = cumulative[:, -1:]
     if bool(total.isnan().any()):
         raise UserError(_complaint(logits))
-    numbers = _uniforms(len(logits), generators).to(logits.device)
+    numbers = uniforms(len(logits), generators).to(logits.device)
     return (cumulative <= numbers * total).sum(-1)
 
 
-def _uniforms(rows: int, generators: Sequence[Generator] | None) -> Tensor:
+def uniforms(rows: int, generators: Sequence[Generator] | None) -> Tensor:
+    """Take one number in [0, 1) from each generator, or all from torch's own: float64 [rows, 1]."""
     import torch
 
     if generators is None:
         return torch.rand((rows, 1), dtype=torch.float64)
     if len(generators) != rows:
         raise UserError(f"there are {rows} takes and {len(generators)} random generators; give one to each take")
-    return torch.stack([torch.rand((1,), generator=g, dtype=torch.float64) for g in generators])
+    numbers = torch.empty((rows, 1), dtype=torch.float64)
+    for row, generator in zip(numbers.unbind(), generators, strict=True):
+        row.uniform_(generator=generator)
+    return numbers
 
 
 def _complaint(logits: Tensor) -> str:

@@ -224,6 +224,8 @@ namespace avx512 {
 #undef W
 #endif
 
+#include "draw.h"
+
 typedef void (*Step)(const Model&, const Request&, const int64_t*, int, float*, Team&);
 struct Path {
   const char* name;
@@ -272,4 +274,12 @@ EXPORT int64_t mt_scratch(const Model* m, int takes, int positions) {
 EXPORT void mt_step(int path, const Model* m, const Request* r, const int64_t* ids, int position, float* logits, int threads) {
   Team team(threads);
   paths()[path].step(*m, *r, ids, position, logits, team);
+}
+
+// Draws one id per take of logits [takes, vocab] by one number each. Returns 0, or the 1-based row in which none can be drawn.
+EXPORT int mt_draw(const float* logits, int takes, int vocab, const Wanted* wanted, const double* numbers, int64_t* ids) {
+  static thread_local std::vector<Entry> room;
+  for (int t = 0; t < takes; t++)
+    if ((ids[t] = draw(logits + (size_t)t * vocab, vocab, *wanted, numbers[t], room)) < 0) return t + 1;
+  return 0;
 }

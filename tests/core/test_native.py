@@ -224,3 +224,17 @@ def test_two_processes_build_at_once_and_a_damaged_library_is_built_again(tmp_pa
         assert [p.wait() for p in both] == [0, 0]
         [built] = [p for p in tmp_path.rglob("*") if p.is_file()]
         built.write_bytes(b"not a library")
+
+
+@needs_library
+@pytest.mark.parametrize("kind", native.KINDS)
+def test_the_matrices_lie_in_one_piece_of_memory(kind):
+    for name in ("rotary", "odd width", "learned"):
+        weights = packed(sharp_model(name), kind)
+        begin, size = (
+            native.ctypes.addressof(native.ctypes.c_char.from_buffer(weights.arena.block)),
+            len(weights.arena.block),
+        )
+        layers = [getattr(layer, part) for layer in weights._layers for part in ("c_attn", "c_proj", "c_fc", "c_out")]
+        places = [begin <= linear.weight < begin + size for linear in (*layers, weights.struct.head_out)]
+        assert all(places), (name, places)

@@ -204,7 +204,7 @@ def test_sample_draws_in_proportion_and_never_the_impossible():
 
 @pytest.mark.parametrize("number", [0.0, 1.0 - 2.0**-53])
 def test_the_ends_of_the_unit_interval_give_possible_ids(number, monkeypatch):
-    monkeypatch.setattr(s, "_uniforms", lambda rows, _: torch.full((rows, 1), number, dtype=torch.float64))
+    monkeypatch.setattr(s, "uniforms", lambda rows, _: torch.full((rows, 1), number, dtype=torch.float64))
     for seed in range(200):
         torch.manual_seed(seed)
         logits = torch.randn(1, 50) * 5
