@@ -42,9 +42,8 @@ def ours(path: Path) -> Ours:
     notes = pair_tracks(box.tracks, grid.ticks_per_beat, path.name)
     found = Findings(box, grid)
     line = merge(box.tracks, notes, grid, found)
-    rows = [
-        (k & 127, s, e, v) for s, e, k, v in zip(notes.starts, notes.ends, notes.keys, notes.velocities, strict=True)
-    ]
+    columns = (c.tolist() for c in (notes.starts, notes.ends, notes.keys, notes.velocities))
+    rows = [(k & 127, s, e, v) for s, e, k, v in zip(*columns, strict=True)]
     return Ours(box, notes, Clock(grid.ticks_per_beat, line.tempos), found, rows)
 
 

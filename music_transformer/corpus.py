@@ -20,10 +20,10 @@ from tqdm import tqdm
 
 from gpt_core.errors import UserError
 from gpt_core.options import check, option, to_json
-from music_transformer.augment import stretch
 from music_transformer.duplicates import same_music, sketch
-from music_transformer.events import EventCodec, encode_array
-from music_transformer.midi import read_midi
+from music_transformer.events import EventCodec, encode_columns
+from music_transformer.midi import read_columns
+from music_transformer.score import Columns, PedalColumns
 from music_transformer.vocabulary import BOS, EOS, NOTE_OFF, STEPS_PER_SECOND, TIME_SHIFT, VELOCITY, VOCAB_SIZE
 
 SPLITS = ("train", "validation", "test")
@@ -149,13 +149,18 @@ def _cached(file: Path) -> list[np.ndarray]:
 
 
 def _encode_copies(data: bytes, factors: tuple[float, ...], file: Path) -> list[np.ndarray]:
-    score, _ = read_midi(data)
-    ids = [encode_array(score if f == 1.0 else stretch(score, f)) for f in factors]
+    notes, pedals = read_columns(data)
+    ids = [encode_columns(*_stretched(notes, pedals, factor)) for factor in factors]
     scratch = file.with_suffix(f".{os.getpid()}.tmp")
     with scratch.open("wb") as sink:
         np.savez(sink, *ids)
     scratch.replace(file)
     return ids
+
+
+def _stretched(notes: Columns, pedals: PedalColumns, factor: float) -> tuple[Columns, PedalColumns]:
+    slower = notes._replace(start=notes.start * factor, end=notes.end * factor)
+    return slower, pedals._replace(start=pedals.start * factor, end=pedals.end * factor)
 
 
 def build_corpus(

@@ -1,4 +1,4 @@
-"""MIDI files in and out: read_midi, write_midi, read_texts, inspect_midi, ImportReport."""
+"""MIDI files in and out: read_midi, read_columns, write_midi, read_texts, inspect_midi, ImportReport."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gpt_core.errors import UserError
 from music_transformer import midi_reader, midi_writer
 from music_transformer.midi_container import LARGEST_FILE
 from music_transformer.midi_report import ImportReport
-from music_transformer.score import Score
+from music_transformer.score import Columns, PedalColumns, Score
 
-__all__ = ["ImportReport", "inspect_midi", "read_midi", "read_texts", "write_midi"]
+__all__ = ["ImportReport", "inspect_midi", "read_columns", "read_midi", "read_texts", "write_midi"]
 
 
 def read_midi(source: str | Path | bytes) -> tuple[Score, ImportReport]:
@@ -23,14 +23,26 @@ def read_midi(source: str | Path | bytes) -> tuple[Score, ImportReport]:
     """
     data, name = _load(source)
     score, report = midi_reader.read(data, name)
-    if not score.notes:
-        raise UserError(f"{name} has only drums ({report.notes:,} notes on channel 10); choose a file with other notes")
+    _refuse_drums(len(score.notes), report, name)
     return score, report
+
+
+def read_columns(source: str | Path | bytes) -> tuple[Columns, PedalColumns]:
+    """The notes and pedals of ``read_midi`` as arrays, without an object for each: for encoding many files."""
+    data, name = _load(source)
+    notes, pedals, _, report = midi_reader.read_columns(data, name)
+    _refuse_drums(len(notes.pitch), report, name)
+    return notes, pedals
+
+
+def _refuse_drums(notes: int, report: ImportReport, name: str) -> None:
+    if not notes:
+        raise UserError(f"{name} has only drums ({report.notes:,} notes on channel 10); choose a file with other notes")
 
 
 def inspect_midi(source: str | Path | bytes) -> ImportReport:
     """Only the report of ``read_midi``; a file of nothing but drums has one, too."""
-    return midi_reader.read(*_load(source))[1]
+    return midi_reader.read_columns(*_load(source))[3]
 
 
 def read_texts(source: str | Path | bytes) -> list[str]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from gpt_core.errors import UserError
 from music_transformer.midi_clock import read_grid
-from music_transformer.midi_track import Track, scan_track
+from music_transformer.midi_scan import scan
+from music_transformer.midi_track import Track
 
 LARGEST_FILE = 4 * 1024 * 1024
 MOST_TRACKS = 0xFFFF  # the header counts them in two bytes
@@ -156,10 +157,10 @@ def _take_track(data: bytes, pos: int, box: Container) -> int:
     if 0 <= found < end:
         track, end = _scan_nested(data, start, end, limit, box)
     else:
-        track = scan_track(data[start:end], box.ticks_per_beat)
+        track = scan(data[start:end], box.ticks_per_beat)
         if not _ends_well(data, end):
             if not track.closed and track.sound:
-                track = scan_track(data[start:limit], box.ticks_per_beat)
+                track = scan(data[start:limit], box.ticks_per_beat)
             end = start + track.size if track.closed else limit
     box.tracks.append(track)
     box.starts.append(start)
@@ -169,10 +170,10 @@ def _take_track(data: bytes, pos: int, box: Container) -> int:
 
 def _scan_nested(data: bytes, start: int, end: int, limit: int, box: Container) -> tuple[Track, int]:
     """Another track's mark lies at ``limit``, inside the chunk: a wrong length, or those four letters in a text."""
-    track = scan_track(data[start:limit], box.ticks_per_beat)
+    track = scan(data[start:limit], box.ticks_per_beat)
     if not track.closed and _ends_well(data, end) and box.second_looks:
         box.second_looks -= 1
-        whole = scan_track(data[start:end], box.ticks_per_beat)
+        whole = scan(data[start:end], box.ticks_per_beat)
         if whole.closed and start + whole.size == end:
             return whole, end
     return track, limit

@@ -58,6 +58,7 @@ class Findings:
     breaks: list[str] = field(default_factory=list)
     jumps: list[str] = field(default_factory=list)
     pedal_left_down: bool = False
+    pedals: int = 0
     drums: int = 0
     channels: int = 0
     end_seconds: float = 0.0
@@ -65,7 +66,7 @@ class Findings:
     def place_damage(self, clock: Clock) -> None:
         """Put into words where, in seconds, tracks jump or break off."""
         for i, (track, start) in enumerate(zip(self.box.tracks, self.box.starts, strict=True), 1):
-            last = track.note_ticks[-1] if track.note_ticks else -1
+            last = track.note_ticks[-1] if len(track.note_ticks) else -1
             jumps = [tick for tick in track.jumps if tick < last]
             if jumps:
                 at = _place(clock, jumps[0]) if len(self.jumps) < _SHOWN else ""
@@ -112,7 +113,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _music(found: Findings, notes: Notes, score: Score) -> Iterator[str]:
-    sounding = sum(bool(t.note_ticks) for t in found.box.tracks)
+    sounding = sum(len(t.note_ticks) > 0 for t in found.box.tracks)
     text = f"{_count(len(notes.starts), 'note')} in {clock_text(found.end_seconds)}"
     if sounding > 1 or found.channels > 1:
         text += f", {_count(sounding, 'track')} on {_count(found.channels, 'channel')} merged into one piano part"
@@ -120,8 +121,8 @@ def _music(found: Findings, notes: Notes, score: Score) -> Iterator[str]:
     yield _tempo(found, score)
     if found.tempos_elsewhere:
         yield f"{_count(found.tempos_elsewhere, 'tempo event')} outside the first track obeyed."
-    if score.pedals:
-        yield f"Sustain pedal kept: pressed {_count(len(score.pedals), 'time')}."
+    if found.pedals:
+        yield f"Sustain pedal kept: pressed {_count(found.pedals, 'time')}."
     if found.sequences > 1:
         yield f"The file holds {found.sequences} independent sequences (type 2); they follow one another."
     elif found.sequences:

@@ -1,4 +1,4 @@
-"""Scanned tracks -> one timeline in ticks -> a Score in seconds."""
+"""Scanned tracks -> one timeline in ticks -> notes and a Score in seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from music_transformer.midi_clock import DEFAULT_BEAT, LAST_TICK, Clock, Grid
 from music_transformer.midi_notes import Notes
 from music_transformer.midi_report import Findings
 from music_transformer.midi_track import Track
-from music_transformer.score import Note, Pedal, Score, Tempo, TimeSignature
+from music_transformer.score import Columns, PedalColumns, Score, Tempo, TimeSignature
 
 DRUM_CHANNEL = 9
 LONGEST_SILENCE = 300.0  # seconds; real pieces rest for half a minute, corrupt ones for years
@@ -41,20 +41,21 @@ def in_a_row(tracks: list[Track], ticks_per_beat: int) -> int:
     offset = 0
     for track in tracks:
         _delay(track, offset)
-        if track.note_ticks:
-            last = track.note_ticks[-1]
-            for channel in {code >> 1 for code in track.pedals}:
-                track.pedal_ticks.append(last)
-                track.pedals.append(channel << 1)
+        if len(track.note_ticks):
+            last = int(track.note_ticks[-1])
+            channels = np.unique(track.pedals >> 1)
+            track.pedal_ticks = np.append(track.pedal_ticks, np.full(len(channels), last))
+            track.pedals = np.append(track.pedals, channels << 1)
             offset = -(-last // ticks_per_beat) * ticks_per_beat
-    return sum(bool(t.note_ticks) for t in tracks)
+    return sum(len(t.note_ticks) > 0 for t in tracks)
 
 
 def _delay(track: Track, offset: int) -> None:
     if not offset:
         return
-    for ticks in (track.note_ticks, track.pedal_ticks, track.jumps):
-        ticks[:] = [t + offset for t in ticks]
+    track.note_ticks = track.note_ticks + offset
+    track.pedal_ticks = track.pedal_ticks + offset
+    track.jumps = [t + offset for t in track.jumps]
     track.silences = [(t + offset, channel) for t, channel in track.silences]
     track.metas = [(t + offset, kind, body) for t, kind, body in track.metas]
     track.metas.insert(0, (offset, 0x51, DEFAULT_BEAT.to_bytes(3, "big")))
@@ -63,11 +64,23 @@ def _delay(track: Track, offset: int) -> None:
 
 def merge(tracks: list[Track], notes: Notes, grid: Grid, found: Findings) -> Timeline:
     """Put all tracks on one line; malformed tempo and time-signature events are counted and left out."""
-    starts = np.minimum(np.asarray(notes.starts, dtype=np.int64), LAST_TICK)
-    ends = np.maximum(np.minimum(np.asarray(notes.ends, dtype=np.int64), LAST_TICK), starts + 1)
-    pedals = [m for t in tracks for m in zip(t.pedal_ticks, t.pedals, strict=True)]
+    starts = np.minimum(notes.starts, LAST_TICK)
+    ends = np.maximum(np.minimum(notes.ends, LAST_TICK), starts + 1)
     tempos = [(0, grid.fixed_beat)] if grid.fixed_beat else _tempos(tracks, found)
-    return Timeline(notes, starts, ends, _ordered(pedals), tempos, _signatures(tracks, found))
+    return Timeline(notes, starts, ends, _pedal_moves(tracks), tempos, _signatures(tracks, found))
+
+
+def _pedal_moves(tracks: list[Track]) -> list[tuple[int, int]]:
+    """All tracks' pedal events in order, without those that find the pedal of their channel as they leave it."""
+    if not any(len(t.pedals) for t in tracks):
+        return []
+    ticks = np.minimum(np.concatenate([t.pedal_ticks for t in tracks]), LAST_TICK)
+    codes = np.concatenate([t.pedals for t in tracks])
+    order = np.argsort(ticks, kind="stable")
+    order = order[np.argsort((codes[order] >> 1).astype(np.uint8), kind="stable")]  # channel by channel
+    moves = order[np.diff(codes[order], prepend=-1) != 0]
+    moves = moves[np.argsort(ticks[moves], kind="stable")]
+    return list(zip(ticks[moves].tolist(), codes[moves].tolist(), strict=True))
 
 
 def _ordered(events: list[tuple[int, T]]) -> list[tuple[int, T]]:
@@ -106,7 +119,7 @@ def _signatures(tracks: list[Track], found: Findings) -> list[tuple[int, tuple[i
 def cut_silences(line: Timeline, grid: Grid, found: Findings) -> Clock:
     """Shorten silences of more than five minutes to two seconds, on the timeline; return its clock."""
     clock = Clock(grid.ticks_per_beat, line.tempos)
-    edges = np.unique(np.concatenate(([0], line.starts, line.ends)))
+    edges = np.sort(np.concatenate(([0], line.starts, line.ends)))
     seconds = clock.seconds(edges)
     rests = np.diff(seconds)
     long = np.flatnonzero(rests > LONGEST_SILENCE)
@@ -136,28 +149,40 @@ def _closed_up_events(events: list[tuple[int, T]], begins: Ticks, stops: Ticks) 
     return [(tick, what) for tick, (_, what) in zip(ticks.tolist(), events, strict=True)]
 
 
-def to_score(line: Timeline, clock: Clock, found: Findings) -> Score:
-    """The timeline in seconds, drums left out."""
-    keys = np.asarray(line.notes.keys)
+def to_columns(line: Timeline, clock: Clock, found: Findings) -> tuple[Columns, PedalColumns, Score]:
+    """The timeline in seconds, drums left out: notes and pedals, in a Score's order, and a Score of all the rest."""
+    keys = line.notes.keys
+    pitch, channel = keys & 127, keys >> 7
     start, end = clock.seconds(line.starts), clock.seconds(line.ends)
-    velocities = np.asarray(line.notes.velocities)
-    order = np.lexsort((velocities, keys >> 7, end, keys & 127, start))
-    order = order[(keys >> 7)[order] != DRUM_CHANNEL]
-    columns = (keys & 127, start, end, velocities, keys >> 7)
-    notes = tuple(Note(*row) for row in zip(*(c[order].tolist() for c in columns), strict=True))
+    velocity = line.notes.velocities
+    order = _in_order(start, (velocity, channel, end, pitch))
+    order = order[channel[order] != DRUM_CHANNEL]
+    notes = Columns(*(c[order] for c in (pitch, start, end, velocity, channel)))
     found.end_seconds = float(end.max())
-    found.drums = len(keys) - len(notes)
-    found.channels = len(np.unique(keys >> 7))
-    pedals = _pedals(line.pedals, clock, int(line.ends[order].max()) if notes else 0, found)
-    last = max([found.end_seconds, *(p.end for p in pedals)])
-    return Score(notes, pedals, _tempo_map(clock, last), _signature_map(line, clock, last), clock.ticks_per_beat)
+    found.drums = len(keys) - len(order)
+    found.channels = np.count_nonzero(np.bincount(channel))
+    pedals = _pedals(line.pedals, clock, int(line.ends[order].max()) if len(order) else 0, found)
+    found.pedals = len(pedals.start)
+    last = max(found.end_seconds, float(pedals.end.max(initial=0.0)))
+    tempos, signatures = _tempo_map(clock, last), _signature_map(line, clock, last)
+    return notes, pedals, Score((), (), tempos, signatures, clock.ticks_per_beat)
+
+
+def _in_order(start: np.ndarray, others: tuple[np.ndarray, ...]) -> Ticks:
+    """As lexsort would; but only what starts at one time is sorted by the other keys, the last of them first."""
+    order = np.argsort(start, kind="stable")
+    same = np.diff(start[order]) == 0
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    among = order[tied]
+    order[tied] = among[np.lexsort((*(k[among] for k in others), start[among]))]
+    return order
 
 
 def _seconds(clock: Clock, events: Sequence[tuple[Any, ...]]) -> list[float]:
     return clock.seconds([e[0] for e in events]).tolist() if events else []
 
 
-def _pedals(moves: list[tuple[int, int]], clock: Clock, last: int, found: Findings) -> tuple[Pedal, ...]:
+def _pedals(moves: list[tuple[int, int]], clock: Clock, last: int, found: Findings) -> PedalColumns:
     """Pair pedal-downs with pedal-ups per channel; the pedal goes up with the last note or soon after."""
     latest = _last_tick_before(clock, float(clock.seconds([last])[0]) + LONGEST_RELEASE)
     down: dict[int, int] = {}
@@ -171,8 +196,8 @@ def _pedals(moves: list[tuple[int, int]], clock: Clock, last: int, found: Findin
     found.pedal_left_down = any(since < last and channel != DRUM_CHANNEL for channel, since in down.items())
     spans += [(since, last, channel) for channel, since in down.items()]
     kept = sorted((s for s in spans if s[0] < s[1] and s[2] != DRUM_CHANNEL), key=lambda s: (s[0], s[2]))
-    starts, ends = _seconds(clock, kept), _seconds(clock, [s[1:] for s in kept])
-    return tuple(Pedal(start, end, s[2]) for start, end, s in zip(starts, ends, kept, strict=True))
+    starts, ends, channels = np.asarray(kept, np.int64).reshape(-1, 3).T
+    return PedalColumns(clock.seconds(starts), clock.seconds(ends), channels)
 
 
 def _last_tick_before(clock: Clock, seconds: float) -> int:

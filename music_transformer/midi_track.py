@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 LONGEST_DELTA = 0x0FFFFFFF  # four 7-bit groups: all the MIDI file format allows
 LONGEST_WAIT = 4800  # beats; a single wait beyond 40 minutes at 120 a minute is a corrupt number
 DOUBTFUL_WAIT = 16  # beats; once a track held such a number, its thread is probably lost
 _DATA_BYTES = {0xF1: 1, 0xF2: 2, 0xF3: 1}  # system common messages; all other F4-FE carry none
-_KEPT_META = frozenset({*range(0x01, 0x10), 0x51, 0x58, 0x59})
+KEPT_META = frozenset({*range(0x01, 0x10), 0x51, 0x58, 0x59})
+
+
+Ints = npt.NDArray[np.int64]
+
+
+def _none() -> Ints:
+    return np.empty(0, np.int64)
 
 
 @dataclass(slots=True)
 class Track:
-    """What one track holds. Times are ticks from its start; parallel lists, because a piece has 100,000 events.
+    """What one track holds. Times are ticks from its start; parallel arrays, because a piece has 100,000 events.
 
     ``notes[i]`` at ``note_ticks[i]`` is ``channel << 15 | pitch << 8 | velocity``; velocity 0 is a note-off.
     ``pedals[i]`` at ``pedal_ticks[i]`` is ``channel << 1 | down``. ``metas`` are (tick, type, bytes).
     """
 
-    note_ticks: list[int] = field(default_factory=list)
-    notes: list[int] = field(default_factory=list)
-    pedal_ticks: list[int] = field(default_factory=list)
-    pedals: list[int] = field(default_factory=list)
+    note_ticks: Ints = field(default_factory=_none)
+    notes: Ints = field(default_factory=_none)
+    pedal_ticks: Ints = field(default_factory=_none)
+    pedals: Ints = field(default_factory=_none)
     silences: list[tuple[int, int]] = field(default_factory=list)
     metas: list[tuple[int, int, bytes]] = field(default_factory=list)
     size: int = 0
@@ -53,18 +63,26 @@ def scan_track(chunk: bytes, ticks_per_beat: int = 480) -> Track:
     and sostenuto pedal) are counts.
     """
     track = Track(longest=LONGEST_WAIT * ticks_per_beat, doubtful=DOUBTFUL_WAIT * ticks_per_beat)
+    note_ticks: list[int] = []
+    notes: list[int] = []
+    pedal_ticks: list[int] = []
+    pedals: list[int] = []
     try:
-        _scan(chunk, track)
+        _scan(chunk, track, note_ticks, notes, pedal_ticks, pedals)
     except IndexError:
         track.broken = "cut"
         track.size = len(chunk)
+    track.note_ticks, track.notes = np.asarray(note_ticks, np.int64), np.asarray(notes, np.int64)
+    track.pedal_ticks, track.pedals = np.asarray(pedal_ticks, np.int64), np.asarray(pedals, np.int64)
     return track
 
 
-def _scan(chunk: bytes, track: Track) -> None:
-    # One loop without calls or objects per event: a corpus has thirty million of them.
-    add_tick, add_note = track.note_ticks.append, track.notes.append
-    add_pedal_tick, add_pedal = track.pedal_ticks.append, track.pedals.append
+def _scan(
+    chunk: bytes, track: Track, note_ticks: list[int], notes: list[int], pedal_ticks: list[int], pedals: list[int]
+) -> None:
+    # One loop without calls or objects per event; most tracks go by midi_scan.py and never come here.
+    add_tick, add_note = note_ticks.append, notes.append
+    add_pedal_tick, add_pedal = pedal_ticks.append, pedals.append
     pos, stop = 0, len(chunk)
     tick = running = 0
     longest = track.longest
@@ -149,18 +167,18 @@ def _long_delta(chunk: bytes, pos: int, delta: int, byte: int, track: Track) -> 
 def _system(chunk: bytes, pos: int, status: int, tick: int, track: Track) -> int:
     if status == 0xFF:
         kind = chunk[pos]
-        length, pos = _length(chunk, pos + 1)
+        length, pos = read_length(chunk, pos + 1)
         if kind == 0x2F:
             track.closed = True
             return min(pos + length, len(chunk))
         if pos + length > len(chunk):
             track.broken = "overrun"
             return len(chunk)
-        if kind in _KEPT_META:
+        if kind in KEPT_META:
             track.metas.append((tick, kind, chunk[pos : pos + length]))
         return pos + length
     if status == 0xF0 or status == 0xF7:
-        length, pos = _length(chunk, pos)
+        length, pos = read_length(chunk, pos)
         if pos + length > len(chunk):
             track.broken = "overrun"
             return len(chunk)
@@ -169,7 +187,8 @@ def _system(chunk: bytes, pos: int, status: int, tick: int, track: Track) -> int
     return pos + _DATA_BYTES.get(status, 0)
 
 
-def _length(chunk: bytes, pos: int) -> tuple[int, int]:
+def read_length(chunk: bytes, pos: int) -> tuple[int, int]:
+    """Return the variable-length number at ``pos`` and where it ends; it stays small however long the bytes run."""
     value = 0
     while True:
         byte = chunk[pos]

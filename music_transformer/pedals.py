@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from music_transformer.score import Note, Pedal, Score, make_score
-
-
-class Columns(NamedTuple):
-    """Notes as arrays of one length, sorted by (start, pitch): seconds as float64, the rest as int64."""
-
-    pitch: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    velocity: np.ndarray
-    channel: np.ndarray
+from music_transformer.score import Columns, Note, Pedal, PedalColumns, Score, make_score
 
 
 def columns(notes: Sequence[Note]) -> Columns:
@@ -35,6 +24,14 @@ def columns(notes: Sequence[Note]) -> Columns:
     return Columns(*(c[order] for c in cols))
 
 
+def pedal_columns(pedals: Sequence[Pedal]) -> PedalColumns:
+    """Pedals -> columns, in the order they come in."""
+    count = len(pedals)
+    start = np.fromiter((p.start for p in pedals), np.float64, count)
+    end = np.fromiter((p.end for p in pedals), np.float64, count)
+    return PedalColumns(start, end, np.fromiter((p.channel for p in pedals), np.int64, count))
+
+
 def fold(cols: Columns, pedals: Sequence[Pedal]) -> Columns:
     """Lengthen each note whose key is released under the pedal of its channel.
 
@@ -42,13 +39,20 @@ def fold(cols: Columns, pedals: Sequence[Pedal]) -> Columns:
     strikes of one key at one instant the later one in the list stays. Magenta's ``apply_sustain_control_changes`` does
     the same.
     """
-    if not pedals or not len(cols.pitch):
+    return fold_columns(cols, pedal_columns(pedals))
+
+
+def fold_columns(cols: Columns, pedals: PedalColumns) -> Columns:
+    """The same with the pedals as columns."""
+    if not len(pedals.start) or not len(cols.pitch):
         return cols
     end = cols.end.copy()
     restrike = np.full(len(end), np.inf)
-    for channel in {p.channel for p in pedals} & set(cols.channel.tolist()):
-        here = np.flatnonzero(cols.channel == channel)
-        downs, ups = _intervals([p for p in pedals if p.channel == channel])
+    for channel in set(pedals.channel.tolist()):
+        here, pressed = np.flatnonzero(cols.channel == channel), pedals.channel == channel
+        if not len(here):
+            continue
+        downs, ups = _intervals(pedals.start[pressed], pedals.end[pressed])
         end[here] = _release(cols.end[here], downs, ups)
         restrike[here] = _next_strike(cols.pitch[here], cols.start[here], downs, ups)
     end = np.minimum(end, restrike)
@@ -63,16 +67,16 @@ def fold_pedals(score: Score) -> Score:
     return dataclasses.replace(make_score(made), tempos=score.tempos, time_signatures=score.time_signatures)
 
 
-def _intervals(pedals: Sequence[Pedal]) -> tuple[np.ndarray, np.ndarray]:
+def _intervals(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pedals of one channel -> sorted disjoint (downs, ups); overlapping ones are joined."""
-    joined: list[list[float]] = []
-    for p in sorted(pedals, key=lambda p: p.start):
-        if joined and p.start < joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], p.end)
-        elif p.end > p.start:
-            joined.append([p.start, p.end])
-    both = np.array(joined, np.float64).reshape(-1, 2)
-    return both[:, 0], both[:, 1]
+    order = np.argsort(starts, kind="stable")
+    order = order[ends[order] > starts[order]]
+    starts, ends = starts[order], ends[order]
+    if not len(starts):
+        return starts, ends
+    reach = np.maximum.accumulate(ends)
+    first = np.flatnonzero(np.append(True, starts[1:] >= reach[:-1]))
+    return starts[first], reach[np.append(first[1:], len(starts)) - 1]
 
 
 def _release(times: np.ndarray, downs: np.ndarray, ups: np.ndarray) -> np.ndarray:
@@ -87,7 +91,7 @@ def _release(times: np.ndarray, downs: np.ndarray, ups: np.ndarray) -> np.ndarra
 def _next_strike(pitch: np.ndarray, start: np.ndarray, downs: np.ndarray, ups: np.ndarray) -> np.ndarray:
     """For each note the time of the first later strike of its key that falls under the pedal; inf if there is none."""
     count = len(pitch)
-    order = np.argsort(pitch, kind="stable")
+    order = np.argsort(pitch.astype(np.int16), kind="stable")
     p, s = pitch[order], start[order]
     under = _release(s, downs, ups) > s
     marks = np.where(under, np.arange(count), count)

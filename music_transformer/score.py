@@ -1,10 +1,13 @@
-"""Note, Pedal, Tempo, TimeSignature and Score: a piece of music, frozen, in seconds."""
+"""Note, Pedal, their Columns, Tempo, TimeSignature and Score: a piece of music, frozen, in seconds."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,16 @@ class Note:
     channel: int = 0
 
 
+class Columns(NamedTuple):
+    """Notes as arrays of one length, sorted by (start, pitch): seconds as float64, the rest as int64."""
+
+    pitch: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    velocity: np.ndarray
+    channel: np.ndarray
+
+
 @dataclass(frozen=True, slots=True)
 class Pedal:
     """The sustain pedal held down from ``start`` to ``end`` (seconds) on one MIDI channel."""
@@ -25,6 +38,14 @@ class Pedal:
     start: float
     end: float
     channel: int = 0
+
+
+class PedalColumns(NamedTuple):
+    """Pedals as arrays of one length, sorted by (start, channel): seconds as float64, channels as int64."""
+
+    start: np.ndarray
+    end: np.ndarray
+    channel: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)

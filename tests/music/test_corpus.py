@@ -14,7 +14,7 @@ from music_transformer import corpus
 from music_transformer.augment import transpose
 from music_transformer.corpus import CorpusConfig, Piece, build_corpus, encode_pieces, find_pieces, hash_split
 from music_transformer.events import EventCodec, decode, encode, normalize
-from music_transformer.midi import read_midi, write_midi
+from music_transformer.midi import read_columns, read_midi, write_midi
 from tests.music.test_duplicates import melody
 
 ONE = CorpusConfig(workers=1)
@@ -84,9 +84,9 @@ def test_an_interrupted_build_goes_on(folder, tmp_path, monkeypatch):
         reads.append(data)
         if len(reads) == 3:
             raise KeyboardInterrupt
-        return read_midi(data)
+        return read_columns(data)
 
-    monkeypatch.setattr(corpus, "read_midi", read)
+    monkeypatch.setattr(corpus, "read_columns", read)
     with pytest.raises(KeyboardInterrupt):
         build_corpus(folder, tmp_path / "shards", ONE)
     assert not (tmp_path / "shards" / "meta.json").exists()
