@@ -111,9 +111,10 @@ class Views:
 def score_of(session: Session, visitor: str, order: dict[str, Any]) -> Score:
     """The score an order names: ``{"sample": name}`` or ``{"piece": id}``."""
     if "sample" in order:
-        if order["sample"] not in TITLES:
+        name = order["sample"]
+        if not isinstance(name, str) or name not in TITLES:
             raise UnknownPiece("there is no such sample; choose one from the list")
-        return read_midi(sample_path(order["sample"]))[0]
+        return read_midi(sample_path(name))[0]
     return session.shelf(visitor).score(order.get("piece", ""))
 
 

@@ -106,7 +106,9 @@ def test_views_belong_to_whoever_opened_them(client, app):
     ("order", "status", "said"),
     [
         ({"model": "tiny", "sample": "../secret"}, 404, "no such sample"),
+        ({"model": "tiny", "sample": ["bach_prelude_c"]}, 404, "no such sample"),
         ({"model": "tiny", "piece": "absent"}, 404, "not among yours"),
+        ({"model": "tiny", "piece": {}}, 404, "not among yours"),
         ({"model": "/etc", "sample": "petzold_minuet_g"}, 400, "there is no music model '/etc'"),
         ({"model": "tiny", "sample": "petzold_minuet_g", "at": "now"}, 400, "at is not a number"),
     ],
