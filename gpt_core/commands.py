@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import importlib
 import os
 import sys
@@ -14,11 +16,12 @@ from gpt_core.errors import UserError
 
 
 class Verb(NamedTuple):
-    """A row of the table: ``module`` holds ``add_<verb>(parser)`` and ``run_<verb>(args) -> int``."""
+    """A row of the table: ``module`` holds ``add_<verb>(parser)`` and ``run_<verb>(args) -> int``; some stay for hours."""
 
     name: str
     module: str
     help: str
+    stays: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Command:
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run one command line; returns the exit status: 0, 1 for bad input, 2 for bad usage, 130 after Ctrl-C."""
         args = list(sys.argv[1:] if argv is None else argv)
+        if argv is None and args and not any(v.stays for v in self.verbs if v.name == args[0]):
+            _hurry()
         try:
             status = self._run(args)
             sys.stdout.flush()
@@ -71,6 +76,12 @@ class Command:
     def _function(self, verb: Verb, prefix: str) -> Callable[..., Any]:
         module = importlib.import_module(f"{self.package}.{verb.module}")
         return getattr(module, f"{prefix}_{verb.name.replace('-', '_')}")
+
+
+def _hurry() -> None:
+    """Collect garbage rarely, and not at the end: PyTorch's import makes a million objects that live as long as we do."""
+    gc.set_threshold(100_000, 50, 100)
+    atexit.register(gc.freeze)
 
 
 def _version() -> str:

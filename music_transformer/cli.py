@@ -16,11 +16,11 @@ VERBS = (
     Verb("encode", "cli_files", "MIDI file -> event ids"),
     Verb("decode", "cli_files", "event ids -> MIDI file"),
     Verb("corpus", "cli_corpus", "folder of MIDI files -> shards to train on"),
-    Verb("train", "cli_train", "train a model on shards"),
+    Verb("train", "cli_train", "train a model on shards", stays=True),
     Verb("evaluate", "cli_train", "measure a model on MIDI files or shards"),
-    Verb("scorecard", "cli_scorecard", "measure a model: likelihood, faults, likeness, quotations"),
+    Verb("scorecard", "cli_scorecard", "measure a model: likelihood, faults, likeness, quotations", stays=True),
     Verb("quotes", "cli_scorecard", "find passages of MIDI files that the training music has too"),
-    Verb("serve", "cli_serve", "open the app in the browser"),
+    Verb("serve", "cli_serve", "open the app in the browser", stays=True),
 )
 COMMAND = Command(
     "music-transformer", "A transformer that continues your piano MIDI, on your CPU.", "music_transformer", VERBS
