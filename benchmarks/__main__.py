@@ -21,6 +21,8 @@ class Script:
 SCRIPTS = (
     Script("decode", peers=("transformers", "llama_cpp", "openvino")),
     Script("attention", peers=("playwright",)),
+    Script("training", peers=("transformers",)),
+    Script("stages", corpus=True),
     Script("codec", peers=("symusic", "miditok", "note_seq"), corpus=True),
     Script("midi_import", peers=("symusic", "pretty_midi"), corpus=True),
 )
