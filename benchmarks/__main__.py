@@ -19,7 +19,9 @@ class Script:
 
 
 SCRIPTS = (
-    Script("decode", peers=("transformers", "llama_cpp", "openvino")),
+    Script("decode", peers=("transformers",)),
+    Script("peers"),  # names the absent ones itself: they live in an environment of their own
+    Script("decode_quality"),
     Script("attention", peers=("playwright",)),
     Script("training", peers=("transformers",)),
     Script("stages", corpus=True),

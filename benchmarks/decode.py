@@ -1,6 +1,6 @@
 """Decoding speed: every engine and Hugging Face's generate in paired rounds; growth, the loop's parts, and the first event.
 
-python -m benchmarks.decode [engines|growth|loop|start ...] [--models piano,gpt2] [--takes 1,8] [--tokens 64] [--rounds 5]
+python -m benchmarks.decode [engines|ceiling|growth|loop|start ...] [--models piano,gpt2] [--takes 1,8] [--tokens 64] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from dataclasses import replace
 
 import torch
 
+from benchmarks.decode_memory import bandwidth
 from gpt_core.config import PRESETS
 from gpt_core.generate import CachedEngine, Engine, choose_engine, describe, generate
 from gpt_core.model import GPT
 from gpt_core.sampling import Sampling, generators_for
 
 ENGINES = ("modules", "torch", "native", "native-bf16", "native-int8")
+KINDS = {"fp32": "native", "bf16": "native-bf16", "int8": "native-int8"}  # how weights are stored, and its engine
 PROMPT = 512  # tokens
 
 
@@ -77,14 +79,14 @@ def hugging_face(model: GPT, takes: int, tokens: int) -> Callable[[], float] | N
     return lambda: (run(tokens + 1) - run(1)) / tokens
 
 
-def contestants(model: GPT, takes: int, tokens: int) -> dict[str, Callable[[], float]]:
+def contestants(model: GPT, takes: int, tokens: int, wishes: list[str]) -> dict[str, Callable[[], float]]:
     """Seconds per step of each engine, as functions to call in turn."""
     prompt = torch.randint(1, model.config.vocab_size, (1, PROMPT), generator=torch.Generator().manual_seed(1))
     out: dict[str, Callable[[], float]] = {}
     theirs = hugging_face(model, takes, tokens)
     if theirs:
         out["Hugging Face generate"] = theirs
-    for wish in ENGINES:
+    for wish in wishes:
         engine = CachedEngine(model) if wish == "modules" else choose_engine(model, wish)
         label = "PyTorch modules" if wish == "modules" else describe(engine).removeprefix("engine: ")
         out[label] = lambda e=engine: step_seconds(e, prompt, takes, tokens)
@@ -97,7 +99,7 @@ def engines(args: argparse.Namespace) -> None:
     for name in args.models.split(","):
         model = random_model(name)
         for takes in map(int, args.takes.split(",")):
-            runs = contestants(model, takes, args.tokens)
+            runs = contestants(model, takes, args.tokens, args.engines.split(","))
             rounds = [{label: run() for label, run in runs.items()} for _ in range(args.rounds)]
             first = next(iter(runs))
             for label in runs:
@@ -106,11 +108,46 @@ def engines(args: argparse.Namespace) -> None:
                 print(f"| {name} | {takes} | {label} | {rate:,.0f} | {ratio:.1f} |", flush=True)
 
 
-def bandwidth() -> float:
-    """Bytes per second that this machine reads, best of some sums over 256 MB."""
-    block = torch.ones(64 << 20)
-    block.sum()
-    return block.nbytes / min(seconds(block.sum) for _ in range(8))
+def bytes_a_step(model: GPT, kind: str, context: int, takes: int = 1, alike: int = 0) -> float:
+    """What a step reads: all weights once but the token table, and the keys and values of each take, in fp32.
+
+    Of ``context`` positions the first ``alike`` are stored once for all takes.
+    """
+    c = model.config
+    matrices = sum(p.numel() for n, p in model.named_parameters() if n.startswith(("h.", "lm_head")) and p.dim() == 2)
+    matrices += c.tied * c.vocab_size * c.n_embd
+    positions = alike + takes * (context - alike)
+    return matrices * {"fp32": 4, "bf16": 2, "int8": 1}[kind] + 2 * 4 * positions * c.n_layer * c.n_embd
+
+
+def machine() -> str:
+    """One line that says when and on what."""
+    cores = f"{platform.machine()}, {os.cpu_count()} cores"
+    return (
+        f"{time.strftime('%Y-%m-%d %H:%M')}, {cores}, torch {torch.__version__} with {torch.get_num_threads()} threads"
+    )
+
+
+def ceiling(args: argparse.Namespace) -> None:
+    """The share of the memory's speed that a step of one take reaches: bytes it must read, in the same round as reads."""
+    print(
+        "| model | weights | tokens/s | GB/s | share of the memory's speed | lowest and highest round |\n|---|---|---|---|---|---|"
+    )
+    for name in args.models.split(","):
+        model = random_model(name)
+        prompt = torch.randint(1, model.config.vocab_size, (1, PROMPT))
+        engines = {kind: choose_engine(model, wish) for kind, wish in KINDS.items()}
+        rounds: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+        for _ in range(args.rounds):
+            for kind, engine in engines.items():
+                before, step = bandwidth(2), step_seconds(engine, prompt, 1, args.tokens)
+                rounds[kind].append((step, max(before, bandwidth(2))))
+        for kind, pairs in rounds.items():
+            read = bytes_a_step(model, kind, PROMPT + args.tokens // 2)
+            shares = sorted(read / step / speed for step, speed in pairs)
+            step = statistics.median(p[0] for p in pairs)
+            cells = f"{1 / step:,.1f} | {read / step / 1e9:.1f} | {statistics.median(shares):.2f}"
+            print(f"| {name} | {kind} | {cells} | {shares[0]:.2f} to {shares[-1]:.2f} |", flush=True)
 
 
 def growth(args: argparse.Namespace) -> None:
@@ -123,12 +160,11 @@ def growth(args: argparse.Namespace) -> None:
     for name in args.models.split(","):
         model = random_model(name, context=2048)
         engine = choose_engine(model, args.engine)
-        weights = sum(p.numel() for n, p in model.named_parameters() if n != "wte.weight" or model.config.tied) * 4
         for context, takes in [(256, 1), (512, 1), (1024, 1), (2000, 1), (1024, 2), (1024, 4), (1024, 8)]:
             prompt = torch.randint(1, model.config.vocab_size, (1, context - args.tokens))
             step = min(step_seconds(engine, prompt, takes, args.tokens) for _ in range(2))
             alike = len(prompt[0]) // 32 * 32 if takes > 1 else 0  # what all takes have read is stored and read once
-            read = weights + 2 * 4 * (alike + takes * (context - alike)) * model.config.n_layer * model.config.n_embd
+            read = bytes_a_step(model, "fp32", context, takes, alike)
             share = read / step / speed
             cells = f"{step * 1e3:.2f} | {takes / step:,.0f} | {read / 1e6:,.1f} | {share:.2f}"
             print(f"| {name} | {context} | {takes} | {cells} |", flush=True)
@@ -206,6 +242,7 @@ def start(args: argparse.Namespace) -> None:
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "engines": engines,
+    "ceiling": ceiling,
     "growth": growth,
     "loop": loop,
     "start": start,
@@ -219,11 +256,11 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--takes", default="1,8")
     parser.add_argument("--tokens", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--engines", default=",".join(ENGINES), help="for the part engines")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--checkpoint", default="piano", help="a model's name or folder, for the start")
     args = parser.parse_args(argv)
-    print(f"{time.strftime('%Y-%m-%d %H:%M')}, {platform.machine()}, {os.cpu_count()} cores, ", end="")
-    print(f"torch {torch.__version__} with {torch.get_num_threads()} threads\n", flush=True)
+    print(machine(), flush=True)
     for part in args.parts or PARTS:
         print(f"\n## {part}\n", flush=True)
         PARTS[part](args)
