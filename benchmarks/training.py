@@ -115,9 +115,14 @@ def hugging_face(config: GPTConfig, data: np.ndarray, args: Any) -> Step:
     """The GPT-2 of transformers with its fused attention; labels are the inputs, which it shifts itself."""
     import transformers
 
-    shape = {"n_layer": config.n_layer, "n_embd": config.n_embd, "n_head": config.n_head, "n_positions": config.context}
-    off = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
-    special = {"bos_token_id": None, "eos_token_id": None}
+    shape: dict[str, Any] = {
+        "n_layer": config.n_layer,
+        "n_embd": config.n_embd,
+        "n_head": config.n_head,
+        "n_positions": config.context,
+    }
+    off: dict[str, Any] = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+    special: dict[str, Any] = {"bos_token_id": None, "eos_token_id": None}
     theirs = transformers.GPT2Config(vocab_size=config.vocab_size, use_cache=False, **shape, **off, **special)
     model = transformers.GPT2LMHeadModel._from_config(theirs, attn_implementation="sdpa").train()
     return plain_loop(lambda x, y: model(input_ids=x, labels=x).loss, model, data, args)
@@ -195,7 +200,7 @@ def compare(names: list[str], args: Any) -> None:
     asked = [f"--{k}={v}" for k, v in vars(args).items() if k not in ("parts", "worker", "rounds")]
     tokens, pipe = args.steps * args.batch * args.context, subprocess.PIPE
     with contextlib.ExitStack() as stack:
-        workers = {}
+        workers: dict[str, Any] = {}
         for name in names:
             command = [sys.executable, "-m", "benchmarks.training", "--worker", name, *asked]
             workers[name] = stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))

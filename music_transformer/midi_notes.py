@@ -65,8 +65,11 @@ def _joined(parts: list[Notes]) -> Notes:
     if len(parts) == 1:
         return parts[0]
     none = [np.empty(0, np.int64)]
-    columns = (np.concatenate(none + [getattr(p, c) for p in parts]) for c in ("starts", "ends", "keys", "velocities"))
-    return Notes(*columns, *(sum(getattr(p, c) for p in parts) for c in ("orphans", "hanging", "instant")))
+    starts, ends, keys, velocities = (
+        np.concatenate(none + [getattr(p, c) for p in parts]) for c in ("starts", "ends", "keys", "velocities")
+    )
+    orphans, hanging, instant = (sum(getattr(p, c) for p in parts) for c in ("orphans", "hanging", "instant"))
+    return Notes(starts, ends, keys, velocities, orphans, hanging, instant)
 
 
 def _pair_sound(track: Track) -> Notes | None:
@@ -92,8 +95,9 @@ def _pair_any(track: Track, last: int, ticks_per_beat: int) -> Notes:
     stuck = _pair(events, made)
     if stuck:
         _end_stuck(track, events, made, stuck, last, ticks_per_beat)
-    columns = (np.asarray(c, np.int64) for c in (made.starts, made.ends, made.keys, made.velocities))
-    return Notes(*columns, made.orphans, made.hanging, made.instant)
+    starts, ends = np.asarray(made.starts, np.int64), np.asarray(made.ends, np.int64)
+    keys, velocities = np.asarray(made.keys, np.int64), np.asarray(made.velocities, np.int64)
+    return Notes(starts, ends, keys, velocities, made.orphans, made.hanging, made.instant)
 
 
 def _pair(events: list[tuple[int, int]], notes: _Pairing) -> set[int]:

@@ -83,7 +83,7 @@ def _find_events(chunk: bytes, hops: Bytes) -> tuple[Ints, list[Special], int] |
     specials: list[Special] = []
     count = pos = 0
     while True:
-        near = []
+        near: list[int] = []
         while (hop := single[pos]) and len(near) < _PATIENCE:
             near.append(pos)
             pos += hop
@@ -106,14 +106,14 @@ def _find_events(chunk: bytes, hops: Bytes) -> tuple[Ints, list[Special], int] |
 
 def _follow(ladder: list[npt.NDArray[np.int32]], pos: int) -> tuple[Ints, int]:
     """The events from ``pos`` on up to the first place that has no hop, and that place."""
-    long = memoryview(ladder[-1])
+    long = ladder[-1].data
     marks = []
     while (after := long[pos]) != pos:
         marks.append(pos)
         pos = after
-    at = np.asarray(marks, np.int64)
+    at: Ints = np.asarray(marks, np.int64)
     for step in ladder[-2::-1]:
-        at = np.stack((at, step[at]), -1).ravel()
+        at = np.stack((at, step[at].astype(np.int64)), -1).ravel()
     return at[: np.searchsorted(at, pos)], pos
 
 
@@ -168,5 +168,5 @@ def _sort_events(track: Track, raw: Bytes, at: Ints, ticks: Ints, special: npt.N
     return True
 
 
-def _int(values: Bytes) -> Ints:
+def _int(values: np.ndarray) -> Ints:
     return values.astype(np.int64)

@@ -160,7 +160,7 @@ def to_columns(line: Timeline, clock: Clock, found: Findings) -> tuple[Columns, 
     notes = Columns(*(c[order] for c in (pitch, start, end, velocity, channel)))
     found.end_seconds = float(end.max())
     found.drums = len(keys) - len(order)
-    found.channels = np.count_nonzero(np.bincount(channel))
+    found.channels = int(np.count_nonzero(np.bincount(channel)))
     pedals = _pedals(line.pedals, clock, int(line.ends[order].max()) if len(order) else 0, found)
     found.pedals = len(pedals.start)
     last = max(found.end_seconds, float(pedals.end.max(initial=0.0)))
