@@ -62,7 +62,8 @@ class _Attention(torch.autograd.Function):
     """Forward and backward; the names of the gradients are those of their tensors with a d before them."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, table: Tensor, trained: bool) -> Tensor:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
+        table, trained = rest
         batch, heads, length, size = q.shape
         q = q / math.sqrt(size)
         out = torch.empty_like(q.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)

@@ -63,26 +63,19 @@ def scan_track(chunk: bytes, ticks_per_beat: int = 480) -> Track:
     and sostenuto pedal) are counts.
     """
     track = Track(longest=LONGEST_WAIT * ticks_per_beat, doubtful=DOUBTFUL_WAIT * ticks_per_beat)
-    note_ticks: list[int] = []
-    notes: list[int] = []
-    pedal_ticks: list[int] = []
-    pedals: list[int] = []
+    lists: tuple[list[int], ...] = ([], [], [], [])
     try:
-        _scan(chunk, track, note_ticks, notes, pedal_ticks, pedals)
+        _scan(chunk, track, lists)
     except IndexError:
         track.broken = "cut"
         track.size = len(chunk)
-    track.note_ticks, track.notes = np.asarray(note_ticks, np.int64), np.asarray(notes, np.int64)
-    track.pedal_ticks, track.pedals = np.asarray(pedal_ticks, np.int64), np.asarray(pedals, np.int64)
+    track.note_ticks, track.notes, track.pedal_ticks, track.pedals = (np.asarray(each, np.int64) for each in lists)
     return track
 
 
-def _scan(
-    chunk: bytes, track: Track, note_ticks: list[int], notes: list[int], pedal_ticks: list[int], pedals: list[int]
-) -> None:
+def _scan(chunk: bytes, track: Track, lists: tuple[list[int], ...]) -> None:
     # One loop without calls or objects per event; most tracks go by midi_scan.py and never come here.
-    add_tick, add_note = note_ticks.append, notes.append
-    add_pedal_tick, add_pedal = pedal_ticks.append, pedals.append
+    add_tick, add_note, add_pedal_tick, add_pedal = (each.append for each in lists)
     pos, stop = 0, len(chunk)
     tick = running = 0
     longest = track.longest
