@@ -24,7 +24,12 @@ class _Wanted(ctypes.Structure):  # mirrors draw.h
 def native_draw(sampling: Sampling) -> Draw | None:
     """Return a function that filters as ``sampling`` says and draws; None for settings only the filters know."""
     lib, s = library(), sampling
-    if isinstance(lib, str) or ctypes.c_float(s.temperature).value == 0.0 or s.min_p > 0.0 or s.repetition_penalty != 1.0:
+    if (
+        isinstance(lib, str)
+        or ctypes.c_float(s.temperature).value == 0.0
+        or s.min_p > 0.0
+        or s.repetition_penalty != 1.0
+    ):
         return None
     wanted = _Wanted(s.top_k, s.temperature, s.top_p)
     at, call = ctypes.addressof(wanted), lib.mt_draw

@@ -127,7 +127,9 @@ def test_flags_come_from_the_settings(package):
                 assert f"(default: {spec.default})" in text, f"{verb} {spec.flag}"
 
 
-@pytest.mark.parametrize(("verb", "rarely"), [("inspect", True), ("continue", True), ("serve", False), ("train", False)])
+@pytest.mark.parametrize(
+    ("verb", "rarely"), [("inspect", True), ("continue", True), ("serve", False), ("train", False)]
+)
 def test_commands_that_end_soon_leave_the_garbage(verb, rarely):
     code = f"import gc, sys\nfrom music_transformer.cli import main\nsys.argv[1:] = [{verb!r}, '--help']\n"
     code += "try: main()\nexcept SystemExit: print(gc.get_threshold()[0])"
