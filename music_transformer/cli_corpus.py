@@ -26,7 +26,11 @@ def run_corpus(args: argparse.Namespace) -> int:
     folder = fetch(args.source) if args.source in RECIPES else Path(args.source)
     record = build_corpus(folder, args.out, from_args(CorpusConfig, args), progress=sys.stderr.isatty())
     for split, size in record["splits"].items():
-        print(f"{split}: {size['pieces']:,} pieces, {size['tokens']:,} tokens, {size['hours']:.1f} hours")
+        pieces = f"{size['pieces']:,} piece{'' if size['pieces'] == 1 else 's'}"
+        print(f"{split}: {pieces}, {size['tokens']:,} tokens, {size['hours']:.1f} hours")
+    left_out = len(record["duplicates"]) + len(record["failed"])
+    if left_out:
+        print(f"left out: {left_out:,}, each named on standard error")
     for row in record["duplicates"]:
         print(f"left out {row['file']}: the same music as {row['same_as']} ({row['same_as_split']})", file=sys.stderr)
     for row in record["failed"]:

@@ -22,7 +22,7 @@ from gpt_core.errors import UserError
 from gpt_core.options import check, option, to_json
 from music_transformer.duplicates import same_music, sketch
 from music_transformer.events import EventCodec, encode_columns
-from music_transformer.midi import read_columns
+from music_transformer.midi import SUFFIXES, read_columns
 from music_transformer.score import Columns, PedalColumns
 from music_transformer.vocabulary import BOS, EOS, NOTE_OFF, STEPS_PER_SECOND, TIME_SHIFT, VELOCITY, VOCAB_SIZE
 
@@ -63,9 +63,11 @@ class Encoded:
 
 def find_pieces(folder: Path, config: CorpusConfig) -> list[Piece]:
     """List the MIDI files under ``folder`` by name, each with its split; UserError if there are none."""
-    paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in (".mid", ".midi") and p.is_file())
+    paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
     if not paths:
-        raise UserError(f"{folder} holds no .mid or .midi file; give a folder of MIDI files, or maestro or pop909")
+        raise UserError(
+            f"{folder} holds no MIDI file ({', '.join(SUFFIXES)}); give a folder of MIDI files, or maestro or pop909"
+        )
     official = _official_split(folder)
     names = [p.relative_to(folder).as_posix() for p in paths]
     missing = [n for n in names if n not in official] if official else []

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpt_core.errors import UserError
 from music_transformer.events import BOS, EOS, NOTE_OFF, STEPS_PER_SECOND, TIME_SHIFT, VELOCITY, encode
-from music_transformer.midi import read_midi
+from music_transformer.midi import SUFFIXES, read_midi
 
 if TYPE_CHECKING:
     from gpt_core.evaluate import Protocol
@@ -92,11 +92,7 @@ def open_material(material: Sequence[Path], split: str) -> Shard:
 def _midi_files(material: Sequence[Path]) -> Iterator[Path]:
     found = False
     for path in material:
-        inside = (
-            sorted(p for p in path.rglob("*") if p.suffix.lower() in (".mid", ".midi", ".kar", ".rmi"))
-            if path.is_dir()
-            else [path]
-        )
+        inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
         for file in inside:
             found = True
             yield file

@@ -12,6 +12,8 @@ from music_transformer.midi_container import LARGEST_FILE
 from music_transformer.midi_report import ImportReport
 from music_transformer.score import Columns, PedalColumns, Score
 
+SUFFIXES = (".mid", ".midi", ".kar", ".rmi")  # how the names of MIDI files end, in lower case
+
 __all__ = ["ImportReport", "inspect_midi", "read_columns", "read_midi", "read_texts", "write_midi"]
 
 

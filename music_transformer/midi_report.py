@@ -200,7 +200,8 @@ def _repairs(found: Findings, notes: Notes) -> Iterator[str]:
 
 def _losses(found: Findings) -> Iterator[str]:
     if found.box.missing:
-        yield f"The file is cut short: {_count(found.box.missing, 'byte')} are missing at its end."
+        verb = "is" if found.box.missing == 1 else "are"
+        yield f"The file is cut short: {_count(found.box.missing, 'byte')} {verb} missing at its end."
     yield from _some(found.breaks)
 
 

@@ -12,6 +12,7 @@ from gpt_core.errors import UserError
 from gpt_core.tokens import Shard
 from music_transformer import corpus
 from music_transformer.augment import transpose
+from music_transformer.cli import main
 from music_transformer.corpus import CorpusConfig, Piece, build_corpus, encode_pieces, find_pieces, hash_split
 from music_transformer.events import EventCodec, decode, encode, normalize
 from music_transformer.midi import read_columns, read_midi, write_midi
@@ -153,3 +154,20 @@ def test_bad_folders_are_one_sentence(tmp_path, folder):
         build_corpus(folder, tmp_path / "out", ONE)
     with pytest.raises(UserError, match="--test"):
         build_corpus(folder, tmp_path / "out", CorpusConfig(test=0.9))
+
+
+def test_every_kind_of_name_and_wrapping_is_taken(tmp_path):
+    data = write_midi(melody(0, 60))
+    riff = b"RIFF" + (len(data) + 12).to_bytes(4, "little") + b"RMIDdata" + len(data).to_bytes(4, "little") + data
+    for name, content in (("a.mid", data), ("b.MIDI", data), ("c.kar", data), ("d.Rmi", riff), ("e.txt", data)):
+        (tmp_path / name).write_bytes(content)
+    pieces = find_pieces(tmp_path, ONE)
+    assert [p.name for p in pieces] == ["a.mid", "b.MIDI", "c.kar", "d.Rmi"]
+    assert read_midi(pieces[3].path)[0].notes == read_midi(pieces[0].path)[0].notes
+
+
+def test_the_command_counts_what_it_left_out(folder, tmp_path, capsys):
+    assert main(["corpus", str(folder), "-o", str(tmp_path / "shards"), "--workers", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "validation: 1 piece, " in shown.out and "train: 2 pieces, " in shown.out
+    assert "left out: 2, each named" in shown.out and shown.err.count("left out ") == 2
