@@ -13,6 +13,7 @@ from music_transformer.midi_track import DOUBTFUL_WAIT, KEPT_META, LONGEST_WAIT,
 
 LEAST_BYTES = 1500  # a shorter track is read sooner one event after the other
 _PATIENCE = 40  # events that are walked singly after a message of another kind
+_FEW, _RARE = 500, 200  # other messages in a track: more than so many, and one in fewer bytes than this, go by the loop
 _LEVELS = 4  # 2 to this power: events in a hop
 
 Bytes = npt.NDArray[np.uint8]
@@ -95,6 +96,8 @@ def _find_events(chunk: bytes, hops: Bytes) -> tuple[Ints, list[Special], int] |
             return None
         wait, kind, body, pos = look
         specials.append((count, wait, _OTHER if kind == 0x2F else kind, body))
+        if len(specials) > _FEW and len(specials) * _RARE > pos:
+            return None
         if kind == 0x2F:
             return np.append(np.concatenate(parts), pos - 1), specials, pos
         if kind != _LATE:

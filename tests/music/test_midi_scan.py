@@ -81,6 +81,14 @@ def test_damaged_tracks_are_scanned_alike(eager):
         assert as_lists(midi_scan.scan(bytes(body), division)) == as_lists(scan_track(bytes(body), division))
 
 
+def test_tracks_of_little_but_other_messages_go_by_the_loop_at_once(monkeypatch):
+    looks, look = [], midi_scan._closer_look
+    monkeypatch.setattr(midi_scan, "_closer_look", lambda *args: looks.append(1) or look(*args))
+    body = bytes.fromhex("00 ff 51 03 07 a1 20") * 20_000 + bytes.fromhex("00 90 3c 40 10 80 3c 40") + END
+    assert as_lists(midi_scan.scan(body)) == as_lists(scan_track(body))
+    assert len(looks) < 600  # each takes a thousand times as long as a step of the loop
+
+
 def test_notes_are_paired_alike(monkeypatch):
     rng = random.Random(3)
     for _ in range(100):
