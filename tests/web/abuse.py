@@ -132,7 +132,7 @@ class Witness:
 
     def _look(self) -> None:
         data = SAMPLE.read_bytes()
-        while not self._over.wait(0.1):
+        while not self.looks or not self._over.wait(0.1):  # at least once, however soon it is over
             begun = time.monotonic()
             try:
                 file = self.client.get(f"/mt/pieces/{self.piece['id']}/midi")
