@@ -122,8 +122,13 @@ class Batches:
     transform: Transform | None = None
 
     def rows(self, step: int, rows: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return inputs and targets [B, context]; padding and unscored tokens have target -100."""
+        """Return inputs and targets [B, T]; padding and unscored tokens have target -100.
+
+        T is the context; where rows are pieces, no more than the longest of these rows needs.
+        """
         drawn = [self._row(np.random.default_rng([self.seed, step, r])) for r in rows]
+        longest = max(2, *(len(ids) for ids, _ in drawn))
+        drawn = [(np.pad(ids, (0, longest - len(ids))), np.pad(mask, (0, longest - len(ids)))) for ids, mask in drawn]
         x = torch.from_numpy(np.stack([ids[:-1] for ids, _ in drawn]))
         y = torch.from_numpy(np.stack([np.where(mask[1:] > 0, ids[1:], IGNORE) for ids, mask in drawn]))
         return x, y
@@ -134,8 +139,7 @@ class Batches:
         mask = np.ones(len(ids), np.uint8) if self.shard.mask is None else np.asarray(self.shard.mask[start:end])
         if self.transform:
             ids = self.transform(ids, rng)
-        short = self.context + 1 - len(ids)
-        return (np.pad(ids, (0, short)), np.pad(mask, (0, short))) if short > 0 else (ids, mask)
+        return ids, mask
 
     def _span(self, rng: np.random.Generator) -> tuple[int, int]:
         need = self.context + 1

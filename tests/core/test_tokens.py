@@ -97,7 +97,7 @@ def test_a_row_depends_on_seed_step_and_number_alone():
     assert not torch.equal(together[0], together[1])
 
 
-def test_pieces_stay_apart_and_short_ones_are_padded_unscored():
+def test_pieces_stay_apart_and_are_as_wide_as_the_longest_of_their_batch():
     batches = Batches(Shard.of(PIECES), 12, crops="pieces")
     seen = set()
     for step in range(60):
@@ -105,21 +105,30 @@ def test_pieces_stay_apart_and_short_ones_are_padded_unscored():
         ids = x[0].tolist()
         if ids[0] == 5:
             seen.add("short")
-            assert ids == [5, 6, 7] + [0] * 9 and y[0].tolist() == [6, 7] + [IGNORE] * 10
+            assert ids == [5, 6] and y[0].tolist() == [6, 7]
         elif ids[0] >= 50:
             seen.add("middle")
-            assert ids == [*PIECES[2], 0] and y[0].tolist() == [*PIECES[2][1:], IGNORE, IGNORE]
+            assert ids == PIECES[2][:-1] and y[0].tolist() == PIECES[2][1:]
         else:
             seen.add("long")
             assert ids == list(range(ids[0], ids[0] + 12)) and ids[0] <= 27
     assert seen == {"short", "middle", "long"}
 
 
+def test_shorter_pieces_of_a_batch_are_padded_unscored():
+    batches = Batches(Shard.of([[5, 6, 7], [20, 21, 22, 23, 24]]), 12, crops="pieces")
+    wide = {int(x[0, 0]): (x, y) for x, y in (batches.rows(step, [0, 1]) for step in range(40)) if x[0, 0] != x[1, 0]}
+    x, y = wide[5]
+    assert x.tolist() == [[5, 6, 7, 0], [20, 21, 22, 23]]
+    assert y.tolist() == [[6, 7, IGNORE, IGNORE], [21, 22, 23, 24]]
+    assert wide[20][0].tolist() == [[20, 21, 22, 23], [5, 6, 7, 0]]
+
+
 def test_masked_tokens_are_no_targets(tmp_path):
     shard = write(tmp_path, [[1, 2, 3, 4, 5]], [[0, 0, 0, 1, 1]])
     x, y = Batches(shard, 6, crops="pieces").rows(0, [0])
-    assert x[0].tolist() == [1, 2, 3, 4, 5, 0]
-    assert y[0].tolist() == [IGNORE, IGNORE, 4, 5, IGNORE, IGNORE]
+    assert x[0].tolist() == [1, 2, 3, 4]
+    assert y[0].tolist() == [IGNORE, IGNORE, 4, 5]
 
 
 def test_transforms_change_each_row_by_its_own_generator():
