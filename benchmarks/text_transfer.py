@@ -29,8 +29,8 @@ def one(args: argparse.Namespace, share: float, scratch: bool) -> dict[str, Any]
         return json.loads(kept.read_text("utf-8"))
     task = TaskConfig(task=args.task, to=args.to, share=share)
     config = TrainConfig(
-        max_steps=args.steps, batch_size=args.batch_size, lr=0.01, lr_adamw=1e-3, patience=3, seed=args.seed,
-        eval_every=max(1, args.steps // 10), eval_windows=200,
+        max_steps=args.steps, batch_size=args.batch_size, lr=0.01, lr_adamw=1e-3, seed=args.seed,
+        eval_every=max(1, args.steps // 10), eval_windows=200, patience=3, keep="best",
     )  # fmt: skip
     best = finetune(args.data, load(args.model), task, config, Start(folder), scratch=scratch)
     model = checkpoint.load(folder)

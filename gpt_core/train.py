@@ -50,11 +50,12 @@ class Trainer:
         self.model = model.to(self.device).train()
         self.config, self.data = config, data
         self.optimizers = Optimizers(self.model, config)
-        self.step = 0
+        self.step = self.tokens = 0
         self.best = float("inf")
         self.since_best = 0
         self.history: list[dict[str, Any]] = []
         self.average = {n: p.detach().clone() for n, p in model.named_parameters()} if config.ema else {}
+        self.kept: dict[str, Tensor] = {}
         self.forward: Callable[[Tensor], Tensor] = torch.compile(model) if config.compile else model
         self.batches = Batches(
             data.train, config.row_tokens or model.config.context, config.seed, config.crops, data.transform
@@ -108,7 +109,7 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(params, c.grad_clip or float("inf"))
         share = self.optimizers.step(self.step)
         self._update_average()
-        self.step += 1
+        self.step, self.tokens = self.step + 1, self.tokens + int(count)
         mean = float(distributed.total(loss_sum) / count)
         if mean != mean:
             raise UserError(f"the loss is not a number at step {self.step}; lower --lr or --lr-adamw and resume")
@@ -123,14 +124,17 @@ class Trainer:
                 self.average[n].lerp_(p, 1 - decay)
 
     @contextlib.contextmanager
-    def averaged(self):  # type: ignore[no-untyped-def]
-        """Use the averaged weights (where ``ema`` is on) for the time of the block."""
-        mine = {n: p.detach().clone() for n, p in self.model.named_parameters()} if self.average else {}
-        self._copy(self.average)
+    def borrowed(self, weights: dict[str, Tensor]) -> Iterator[None]:
+        """Use other weights (none: the model's own) for the time of the block."""
+        mine = self._copied() if weights else {}
+        self._copy(weights)
         try:
             yield
         finally:
             self._copy(mine)
+
+    def _copied(self) -> dict[str, Tensor]:
+        return {n: p.detach().clone() for n, p in self.model.named_parameters()}
 
     def _copy(self, weights: dict[str, Tensor]) -> None:
         with torch.no_grad():
@@ -139,17 +143,20 @@ class Trainer:
                     p.copy_(weights[n])
 
     def evaluate(self) -> float:
-        """Return validation nats per token."""
+        """Return validation nats per token of the weights (or of their average); ``keep`` = best keeps the best ones."""
         protocol = dataclasses.replace(self.data.protocol, limit=self.config.eval_windows)
-        with self.averaged():
-            return nats_per_token(self.model, self.data.validation, protocol)
+        with self.borrowed(self.average):
+            nats = nats_per_token(self.model, self.data.validation, protocol)
+            if self.config.keep == "best" and nats < self.best:
+                self.kept = self._copied()
+            return nats
 
     def state(self) -> dict[str, Any]:
         """Everything a resumed run needs besides the weights."""
         return {
             "optimizers": self.optimizers.state_dict(), "step": self.step, "best": self.best,
-            "since_best": self.since_best, "history": self.history, "average": self.average,
-            "weights": {n: p.detach().clone() for n, p in self.model.named_parameters()},
+            "since_best": self.since_best, "history": self.history, "average": self.average, "kept": self.kept,
+            "tokens": self.tokens, "weights": self._copied(),
         }  # fmt: skip
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -162,7 +169,9 @@ class Trainer:
         except (ValueError, KeyError) as e:
             raise UserError(_OTHER_RUN) from e
         self._copy(state["weights"])
-        self.average = state["average"]
+        self.average, self.kept = state["average"], state.get("kept", {})
+        before = state["step"] * self.config.batch_size * self.batches.context  # version 0.1.0 did not count
+        self.tokens = state.get("tokens", before)
         self.step, self.best, self.since_best = state["step"], state["best"], state["since_best"]
         self.history = state["history"]
 
@@ -213,22 +222,22 @@ def _interrupts_wait() -> Iterator[list[int]]:
 def _loop(trainer: Trainer, codec: Codec, folder: Path, log: Log, asked: list[int]) -> None:
     c = trainer.config
     saved = lap = time.monotonic()
-    lap_step = trainer.step
+    lap_step, lap_tokens = trainer.step, trainer.tokens
     while trainer.step < c.max_steps:
         if distributed.total(torch.tensor([float(len(asked))])).item():  # all processes stop at the same step
             raise KeyboardInterrupt
         row: dict[str, Any] = trainer.one_step()
         now = time.monotonic()
         if trainer.step % c.log_every == 0:
-            speed = (trainer.step - lap_step) * c.batch_size * trainer.batches.context / (now - lap)
+            speed = (trainer.tokens - lap_tokens) / (now - lap)
             left = (c.max_steps - trainer.step) * (now - lap) / (trainer.step - lap_step)
-            lap, lap_step = now, trainer.step
+            lap, lap_step, lap_tokens = now, trainer.step, trainer.tokens
             log({"event": "step", "step": trainer.step, **row, "tokens_per_second": speed, "seconds_left": left})
         if trainer.step % c.eval_every == 0 or trainer.step == c.max_steps:
             if _note_evaluation(trainer, log):
                 log({"event": "early stop", "step": trainer.step, "best": trainer.best})
                 return
-            lap, lap_step = time.monotonic(), trainer.step
+            lap, lap_step, lap_tokens = time.monotonic(), trainer.step, trainer.tokens
         if now - saved > c.save_minutes * 60:
             _save(trainer, codec, folder)
             saved = time.monotonic()
@@ -247,12 +256,11 @@ def _save(trainer: Trainer, codec: Codec, folder: Path) -> None:
     if not distributed.is_main():
         distributed.barrier()
         return
-    c = trainer.config
     run = {
-        **trainer.data.run, "step": trainer.step, "tokens_seen": trainer.step * c.batch_size * trainer.batches.context,
-        "best_validation": trainer.best, "history": trainer.history, "train_config": dataclasses.asdict(c),
+        **trainer.data.run, "step": trainer.step, "tokens_seen": trainer.tokens,
+        "best_validation": trainer.best, "history": trainer.history, "train_config": dataclasses.asdict(trainer.config),
     }  # fmt: skip
-    state = trainer.state()  # before the averages take the weights' place
-    with trainer.averaged():
+    state = trainer.state()  # before other weights take the weights' place
+    with trainer.borrowed(trainer.kept or trainer.average):
         checkpoint.save(folder, trainer.model, codec, run, trainer_state=state)
     distributed.barrier()

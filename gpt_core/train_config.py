@@ -41,6 +41,11 @@ class TrainConfig:
     eval_every: int = option(250, "steps between evaluations on the validation split", low=1)
     eval_windows: int = option(64, "windows read at each evaluation", low=1)
     patience: int = option(0, "stop after this many evaluations without a better one (0 = never)", low=0)
+    keep: str = option(
+        "last",
+        "weights of the checkpoint: last = the last step's, best = those of the best evaluation so far",
+        choices=("last", "best"),
+    )
     save_minutes: float = option(5.0, "minutes between checkpoints", low=0.0)
     log_every: int = option(20, "steps between log lines", low=1)
     seed: int = option(0, "seed of weights, batches and dropout", low=0, high=2**31 - 1)

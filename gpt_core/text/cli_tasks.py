@@ -11,8 +11,8 @@ from gpt_core.options import add_flags, from_args
 from gpt_core.text.tasks import TaskConfig
 from gpt_core.train_config import TrainConfig
 
-# Fine-tuning moves weights that are already good: smaller steps than pre-training's.
-_GENTLE = TrainConfig(lr=0.01, lr_adamw=1e-3, batch_size=32, max_steps=1000)
+# Fine-tuning moves weights that are already good by few examples: smaller steps than pre-training's, and no over-fitting.
+_GENTLE = TrainConfig(lr=0.01, lr_adamw=1e-3, batch_size=32, max_steps=1000, keep="best")
 
 
 def add_finetune(parser: argparse.ArgumentParser) -> None:

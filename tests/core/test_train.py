@@ -63,6 +63,7 @@ VARIANTS = [
     {"optimizer": "muon"},
     {"optimizer": "adamw", "schedule": "cosine"},
     {"optimizer": "muon", "ema": 0.9, "accumulate": 2, "crops": "pieces"},
+    {"optimizer": "adamw", "lr_adamw": 1.0, "keep": "best"},
 ]
 
 
@@ -193,12 +194,35 @@ def test_averaged_weights_are_what_is_saved(tmp_path, toy_codec):
         trainer.one_step()
         decay = min(0.5, (1 + step) / (10 + step))
         mean = {n: mean[n] * decay + p.detach() * (1 - decay) for n, p in model.named_parameters()}
-    with trainer.averaged():
+    with trainer.borrowed(trainer.average):
         for n, p in model.named_parameters():
             assert torch.allclose(p, mean[n], atol=1e-6)
     run(tmp_path / "m", config)
     saved = dict(checkpoint.load(tmp_path / "m").model.named_parameters())
     assert all(torch.allclose(saved[n], mean[n], atol=1e-6) for n in mean)
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_the_checkpoint_has_the_last_or_the_best_weights(tmp_path, toy_codec, keep):
+    noise = Shard.of([np.random.default_rng(5).integers(61, size=200).tolist()])  # what it learns is wrong here
+    data = dataclasses.replace(data_of(), validation=noise)
+    config = dataclasses.replace(QUICK, max_steps=60, lr_adamw=0.02, eval_every=4, keep=keep)
+    best = train(fresh(), data, config, codec=ToyCodec(), folder=tmp_path / "m", log=silent)
+    saved = checkpoint.load(tmp_path / "m")
+    seen = [row["validation"] for row in saved.run["history"]]
+    assert best == min(seen) < seen[-1] - 0.1
+    nats = nats_per_token(saved.model, noise, Protocol(limit=QUICK.eval_windows))
+    assert nats == pytest.approx(best if keep == "best" else seen[-1], rel=1e-6)
+
+
+def test_tokens_seen_are_the_scored_targets(tmp_path, toy_codec):
+    pieces = Shard.of([list(range(n)) for n in (3, 5, 9)])
+    data = Data(pieces, pieces)
+    config = dataclasses.replace(QUICK, crops="pieces", row_tokens=12)
+    train(fresh(), data, config, codec=ToyCodec(), folder=tmp_path / "m", log=silent)
+    batches = Trainer(fresh(), data, config).batches
+    scored_targets = sum(int((batches.rows(step, range(4))[1] >= 0).sum()) for step in range(8))
+    assert checkpoint.load(tmp_path / "m").run["tokens_seen"] == scored_targets < 8 * 4 * 8
 
 
 def test_gradients_are_clipped():
