@@ -7,6 +7,7 @@ by ``gpt-core import-gpt2 OUT -o PEER``, with our own run of as many steps by ``
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from pathlib import Path
 
@@ -49,6 +50,8 @@ def train(model: transformers.GPT2LMHeadModel, ids: np.ndarray, args: argparse.N
         optimizer.zero_grad()
         if step % 20 == 0:
             print(f"step {step}  loss {loss.item():.4f}", flush=True)
+            with args.out.with_name(args.out.name + ".log.jsonl").open("a", encoding="utf-8") as log:
+                log.write(json.dumps({"event": "step", "step": step, "loss": loss.item()}) + "\n")
 
 
 def main() -> None:

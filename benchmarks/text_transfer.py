@@ -30,11 +30,12 @@ def one(args: argparse.Namespace, share: float, scratch: bool) -> dict[str, Any]
     task = TaskConfig(task=args.task, to=args.to, share=share)
     config = TrainConfig(
         max_steps=args.steps, batch_size=args.batch_size, lr=0.01, lr_adamw=1e-3, seed=args.seed,
-        eval_every=max(1, args.steps // 10), eval_windows=200, patience=3, keep="best",
+        eval_every=max(1, args.steps // 20), eval_windows=200, patience=4, keep="best",
     )  # fmt: skip
     best = finetune(args.data, load(args.model), task, config, Start(folder), scratch=scratch)
     model = checkpoint.load(folder)
-    found = score(model, [Answering(1), Answering(4)], data=args.data, limit=args.limit)
+    ways = [Answering(1), Answering(4), *([Answering(extract=True)] if args.task == "summarize" else [])]
+    found = score(model, ways, data=args.data, limit=args.limit)
     row = {"share": share, "scratch": scratch, "validation": best, "steps": model.run["step"], **found}
     kept.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
     return row

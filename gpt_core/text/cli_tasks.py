@@ -52,6 +52,9 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="a checkpoint made by finetune")
     parser.add_argument("--beams", type=int, default=1, help="answers kept in the search; 1 is greedy (default: 1)")
     parser.add_argument("--max-new", type=int, default=64, help="tokens of an answer at most (default: 64)")
+    parser.add_argument(
+        "--extract", action="store_true", help="summaries: answer with the likeliest of the text's own sentences"
+    )
 
 
 def run_apply(args: argparse.Namespace) -> int:
@@ -60,7 +63,7 @@ def run_apply(args: argparse.Namespace) -> int:
     from gpt_core.text.tasks_run import Answering, answer
 
     texts = [line.rstrip("\n") for line in sys.stdin] if args.text == ["-"] else args.text
-    for line in answer(load(args.model), texts, Answering(args.beams, args.max_new)):
+    for line in answer(load(args.model), texts, Answering(args.beams, args.max_new, args.extract)):
         print(" ".join(line.split()))
     return 0
 
@@ -80,14 +83,17 @@ def add_score(parser: argparse.ArgumentParser) -> None:
 def run_score(args: argparse.Namespace) -> int:
     """Print one line per way of answering."""
     from gpt_core.text.models import load
-    from gpt_core.text.tasks_run import Answering, score
+    from gpt_core.text.tasks_run import Answering, score, task_of
 
+    model = load(args.model)
     ways = [Answering(b, args.max_new) for b in dict.fromkeys((1, args.beams))]
-    result = score(load(args.model), ways, data=args.data, limit=args.limit)
+    if task_of(model).task == "summarize":
+        ways.append(Answering(extract=True))
+    result = score(model, ways, data=args.data, limit=args.limit)
     if args.json:
         print(json.dumps(result))
         return 0
     for name, row in result["scores"].items():
-        print(f"{name:<16}  " + "  ".join(f"{k} {v:.1f}" for k, v in row.items()))
+        print(f"{name:<18}  " + "  ".join(f"{k} {v:.1f}" for k, v in row.items()))
     print(f"{result['examples']:,} examples, data {result['fingerprint'][:16]}", file=sys.stderr)
     return 0

@@ -19,8 +19,9 @@ from gpt_core.options import from_json
 from gpt_core.sampling import Sampling
 from gpt_core.text.metrics import bleu, rouge
 from gpt_core.text.tasks import Example, TaskConfig, build_task, held_out, prompt_ids, read_examples
-from gpt_core.text.tasks_baselines import Dictionary, copy, lead, random_sentences
+from gpt_core.text.tasks_baselines import Dictionary, copy, lead, random_sentences, sentences
 from gpt_core.text.tasks_beam import beam_search
+from gpt_core.text.tasks_extract import answer_scores
 from gpt_core.text.training import Start, record_of, run
 from gpt_core.tokens import Shard
 from gpt_core.train import Data
@@ -29,10 +30,16 @@ from gpt_core.train_config import TrainConfig
 
 @dataclass(frozen=True)
 class Answering:
-    """How answers are found: 1 beam is greedy."""
+    """How answers are found: 1 beam is greedy; ``extract`` takes the likeliest sentence of the source (summaries alone)."""
 
     beams: int = 1
     max_new: int = 64
+    extract: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+        return "likeliest sentence" if self.extract else "greedy" if self.beams == 1 else f"{self.beams} beams"
 
 
 def shards_of(out: Path) -> Path:
@@ -76,12 +83,32 @@ def answer(
 ) -> list[str]:
     """Translate or summarize each source with a taught model. Sources that leave no room for the answer lose their end."""
     how, task = how or Answering(), task_of(model)
+    if how.extract:
+        return _extracted(model, sources, task, progress)
     new = min(how.max_new, model.config.context // 2)
     prompts = [prompt_ids(model.codec, s, task, model.config.context - new) for s in sources]
     found = (
         _greedy(model, prompts, new, progress) if how.beams == 1 else _beams(model, prompts, new, how.beams, progress)
     )
     return [model.codec.decode(ids).strip() for ids in found]
+
+
+def _extracted(
+    model: Checkpoint, sources: Sequence[str], task: TaskConfig, progress: Callable[[int], None] | None
+) -> list[str]:
+    if task.task != "summarize":
+        raise UserError(f"{model.folder} was taught to {task.task}; sentences of the source answer summaries alone")
+    encode, end, most = model.codec.encode, model.codec.special_ids["eos"], model.config.context // 2
+    out = []
+    for source in sources:
+        own = sentences(source) or [""]
+        answers = [[*encode(" " + s), end][:most] for s in own]
+        prompt = prompt_ids(model.codec, source, task, model.config.context - max(map(len, answers)))
+        found = answer_scores(model.model, prompt, answers)
+        out.append(own[found.index(max(found))])
+        if progress:
+            progress(len(out))
+    return out
 
 
 def _beams(
@@ -142,8 +169,7 @@ def score(
     sources = [e.source for e in examples]
     rows = baselines(task, data, examples)
     for how in ways:
-        name = "greedy" if how.beams == 1 else f"{how.beams} beams"
-        rows[name] = measure(task, answer(model, sources, how), examples)
+        rows[how.name] = measure(task, answer(model, sources, how), examples)
     return {"examples": len(examples), "fingerprint": model.run["data"]["fingerprint"], "scores": rows}
 
 

@@ -13,11 +13,13 @@ from gpt_core.config import GPTConfig
 from gpt_core.errors import UserError
 from gpt_core.evaluate import Protocol, nats_per_token
 from gpt_core.model import GPT
+from gpt_core.options import to_json
 from gpt_core.text.bpe import BPECodec
 from gpt_core.text.metrics import bleu, rouge
-from gpt_core.text.tasks import TaskConfig, build_task, held_out, read_examples, sequence, source_key
+from gpt_core.text.tasks import TaskConfig, build_task, held_out, prompt_ids, read_examples, sequence, source_key
 from gpt_core.text.tasks_baselines import Dictionary, lead, random_sentences
 from gpt_core.text.tasks_beam import beam_search
+from gpt_core.text.tasks_extract import answer_scores
 from gpt_core.text.tasks_run import Answering, answer, finetune, score
 from gpt_core.text.training import Start
 from gpt_core.tokens import Batches, Shard
@@ -148,6 +150,31 @@ def test_one_beam_is_greedy_and_windows_are_checked():
     assert beam_search(model, ids[:3], beams=1, max_new=10, end=256) == ids[3:]
     with pytest.raises(UserError, match="window of 48"):
         beam_search(model, [1] * 40, beams=2, max_new=10, end=256)
+
+
+def test_answers_are_scored_together_as_they_are_alone():
+    model, prompt = tiny(), [256, 5, 6, 7]
+    answers = [[1, 2, 256], [3], [9, 9, 9, 9, 256]]
+    for ids, found in zip(answers, answer_scores(model, prompt, answers), strict=True):
+        rows = model(torch.tensor([[*prompt, *ids[:-1]]]))[0].detach().log_softmax(-1)[len(prompt) - 1 :]
+        alone = sum(float(row[i]) for row, i in zip(rows, ids, strict=True)) / len(ids)
+        assert found == pytest.approx(alone, abs=1e-5)
+
+
+def test_an_extracted_answer_is_the_likeliest_sentence(tmp_path):
+    source = "Cats sleep. We show that dogs bark! Fish? Numbers follow."
+    task = TaskConfig(task="summarize")
+    checkpoint.save(tmp_path / "m", tiny(), BYTES, {"task": to_json(task)})
+    model = checkpoint.load(tmp_path / "m")
+    own = ["Cats sleep.", "We show that dogs bark!", "Fish?", "Numbers follow."]
+    longest = max(len(s) for s in own) + 2
+    prompt = prompt_ids(BYTES, source, task, model.config.context - longest)
+    encoded = [[*f" {s}".encode(), 256] for s in own]
+    likeliest = max(zip(answer_scores(model.model, prompt, encoded), own, strict=True))[1]
+    assert answer(model, [source, "Alone.", ""], Answering(extract=True)) == [likeliest, "Alone.", ""]
+    checkpoint.save(tmp_path / "fr", tiny(), BYTES, {"task": to_json(FRENCH)})
+    with pytest.raises(UserError, match="taught to translate; sentences of the source answer summaries alone"):
+        answer(checkpoint.load(tmp_path / "fr"), ["a"], Answering(extract=True))
 
 
 def test_baselines_by_hand():
