@@ -18,7 +18,7 @@ class RunLog:
         if folder is not None:
             folder.parent.mkdir(parents=True, exist_ok=True)
             # Beside the checkpoint folder, which is replaced as a whole at every save.
-            self.file = open(folder.with_suffix(".log.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
+            self.file = open(folder.with_name(folder.name + ".log.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
         self.board = None
         if tensorboard is not None:
             from torch.utils.tensorboard import SummaryWriter
