@@ -94,7 +94,8 @@ def test_min_p_compares_with_the_likeliest(row, share):
     row = np.asarray(row, dtype=np.float32).tolist()
     p = probabilities(row)
     ratio = p / p.max()
-    if share not in (0.0, 1.0) and np.abs(ratio - share).min() < 1e-5:
+    close = (np.abs(ratio - share) < 1e-5) & (np.asarray(row) != max(row))  # too close to call in float32
+    if share and close.any():
         return
     wanted = [i for i in best_first(row) if share == 0 or ratio[i] >= share]
     assert survivors(s.min_p(torch.tensor([row]), share)) == sorted(wanted)

@@ -221,6 +221,8 @@ def test_two_layers_and_two_models_side_by_side(page):
 
 def test_a_text_is_words_and_speaks_of_words(page):
     choose(page, "Music or text", "text")
+    assert of(page, "p.manifest.model.name") == "text", "the shipped model is the first"
+    choose(page, "Model", "letters")
     assert of(page, "p.manifest.kind") == "text" and of(page, "p.manifest.model.name") == "letters"
     words = page.locator("#mt-arcs").inner_text()
     assert "Click a word" in words and "writes what it writes" in words and "← → word" in words
@@ -239,6 +241,9 @@ def test_a_text_is_words_and_speaks_of_words(page):
 def test_how_it_works_walks_in_whole_numbers_and_uncut_headings(page):
     page.get_by_role("tab", name="How it works").click()
     page.wait_for_selector("#mt-steps [data-ready='1']", state="attached")
+    total = GPT(MODELS["letters"][0]).parameter_count()
+    page.get_by_label("Model", exact=True).locator("visible=true").select_option("letters")
+    page.wait_for_function(f"document.querySelector('#mt-steps .total')?.innerText === '{total:,}'")
     page.get_by_text("The whole matrix of this head").click()
     labels = page.locator("#mt-steps .words button").all_inner_texts()
     matrices = page.locator("#mt-steps .grid table").all()
@@ -247,7 +252,6 @@ def test_how_it_works_walks_in_whole_numbers_and_uncut_headings(page):
         heads = matrix.locator("th[scope=col]").all_inner_texts()
         assert [h.strip() for h in heads] == [label.strip() for label in labels]
         assert matrix.evaluate("(t) => [...t.querySelectorAll('th')].every((h) => h.scrollWidth <= h.clientWidth + 1)")
-    total = GPT(MODELS["letters"][0]).parameter_count()
     assert page.locator("#mt-steps .total").inner_text() == f"{total:,}"
     page.locator("#mt-steps .words button").nth(3).click()
     page.wait_for_function("document.querySelector('#mt-steps .words button:nth-child(4)').ariaPressed === 'true'")
