@@ -33,8 +33,9 @@ from gpt_core.model import GPT
 from gpt_core.options import add_flags, from_args
 from gpt_core.progress import RunLog
 from gpt_core.tokens import Shard
-from gpt_core.train import Data, train
+from gpt_core.train import train
 from gpt_core.train_config import TrainConfig
+from gpt_core.trainer import Data
 
 REST, BOS, EOS, VOCAB_SIZE = 128, 129, 130, 131
 VOICES = ("soprano", "alto", "tenor", "bass")

@@ -26,8 +26,9 @@ from gpt_core.model import GPT
 from gpt_core.options import add_flags, from_args
 from gpt_core.progress import RunLog
 from gpt_core.tokens import Shard
-from gpt_core.train import Data, train
+from gpt_core.train import train
 from gpt_core.train_config import TrainConfig
+from gpt_core.trainer import Data
 from music_transformer.evaluation import measure
 from music_transformer.events import EventCodec
 from music_transformer.training import transposer

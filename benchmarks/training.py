@@ -132,8 +132,8 @@ def ours(config: GPTConfig, folder: Path, args: Any, optimizer: str) -> Step:
     """One step of our trainer, its data loader and learning-rate schedule included."""
     from gpt_core.model import GPT
     from gpt_core.tokens import Shard
-    from gpt_core.train import Data, Trainer
     from gpt_core.train_config import TrainConfig
+    from gpt_core.trainer import Data, Trainer
 
     shard = Shard.open(folder, "train")
     settings = TrainConfig(batch_size=args.batch, optimizer=optimizer, precision=args.precision, device="cpu")

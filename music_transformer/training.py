@@ -33,7 +33,8 @@ def train_music(shards: Path, out: Path, shape: GPTConfig, config: TrainConfig, 
     from gpt_core.distributed import is_main
     from gpt_core.model import GPT
     from gpt_core.progress import RunLog
-    from gpt_core.train import Data, train
+    from gpt_core.train import train
+    from gpt_core.trainer import Data
 
     torch.manual_seed(config.seed)
     source = out if args.resume else args.init_from

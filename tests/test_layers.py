@@ -26,7 +26,7 @@ FLOORS: list[list[str]] = [
     ["core.packing", "core.attention", "core.checkpoint", "music.sample_bank", "music.splice", "music.meters"],
     ["core.eager", "core.native core.native_*", "music.ngram", "music.memorisation", "music.statistics music.overlap"],
     ["core.generate", "core.evaluate", "core.lens", "core.steps", "text.gpt2*", "music.models"],
-    ["core.train", "music.evaluation"],
+    ["core.train core.trainer", "music.evaluation"],
     ["text.*", "music.baselines"],
     ["music.training", "music.compose*", "music.duet", "music.arcs music.arc_*", "music.next_events"],
     ["music.scorecard music.scorecard_*"],
@@ -130,7 +130,7 @@ def test_there_is_no_cycle():
         ("app", "mido pretty_midi"),
         *[(f"music_transformer.{m}", "torch") for m in ("score", "vocabulary", "pedals", "events", "midi*", "augment")],
         *[(f"music_transformer.{m}", "torch") for m in ("audio", "soundfonts", "sample_bank", "receipts", "samples*")],
-        ("gpt_core.model", "gpt_core.sampling gpt_core.checkpoint gpt_core.train"),
+        ("gpt_core.model", "gpt_core.sampling gpt_core.checkpoint gpt_core.train gpt_core.trainer"),
         ("gpt_core.generate", "gpt_core.codec"),
     ],
 )

@@ -24,8 +24,8 @@ from gpt_core.text.tasks_beam import beam_search
 from gpt_core.text.tasks_extract import answer_scores
 from gpt_core.text.training import Start, record_of, run
 from gpt_core.tokens import Shard
-from gpt_core.train import Data
 from gpt_core.train_config import TrainConfig
+from gpt_core.trainer import Data
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from gpt_core.model import GPT
 from gpt_core.progress import RunLog
 from gpt_core.text.corpus import RECORD, TextCodec, find_codec
 from gpt_core.tokens import Shard
-from gpt_core.train import Data, train
+from gpt_core.train import train
 from gpt_core.train_config import TrainConfig
+from gpt_core.trainer import Data
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from gpt_core.evaluate import Protocol, nats_per_token, scored
 from gpt_core.model import GPT
 from gpt_core.optim import Optimizers
 from gpt_core.tokens import Shard, ShardWriter
-from gpt_core.train import Data, Trainer, train
+from gpt_core.train import train
 from gpt_core.train_config import TrainConfig
+from gpt_core.trainer import Data, Trainer
 from tests.core.peers import SMALL, ToyCodec, small_model
 
 TINY = dataclasses.replace(SMALL, n_layer=1, dropout=0.1)

@@ -10,7 +10,8 @@ import pytest
 from gpt_core import checkpoint
 from gpt_core.evaluate import Protocol, nats_per_token
 from gpt_core.tokens import Shard
-from gpt_core.train import Data, Trainer, train
+from gpt_core.train import train
+from gpt_core.trainer import Data, Trainer
 from tests.core.peers import ToyCodec
 from tests.core.test_train import QUICK, data_of, fresh, silent
 
