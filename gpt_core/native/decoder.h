@@ -78,7 +78,7 @@ static void linear_chunk(void* job, int chunk) {
   int end = (chunk + 1) * j.share < panels ? (chunk + 1) * j.share : panels;
   size_t stride = (size_t)PANEL * j.in * (kind == FP32 ? 4 : kind == BF16 ? 2 : 1);
   const char* w = (const char*)j.linear->weight;
-  int by = j.takes == 1 ? 2 : 1;
+  int by = j.takes == 1 ? TILE : 1;
   for (int p = chunk * j.share; p < end; p += by)
     for (int t = 0; t < j.takes; t += TILE) {
       alignas(64) float acc[TILE * PANEL] = {};
@@ -97,7 +97,10 @@ static void run_linear(Team& team, LinearJob j) {
   int most = team.threads() * 6, least = 16384 / (j.in * PANEL * (j.takes < 8 ? j.takes : 8)) + 1;
   j.share = (panels + most - 1) / most;
   if (j.share < least) j.share = least;
-  if (j.takes == 1) j.share += j.share % 2;
+  if (j.takes == 1) {  // three panels are read at a time
+    int even = (panels + team.threads() - 1) / team.threads();
+    j.share = panels < 6 * team.threads() ? (j.share > even ? j.share : even) : (j.share + 2) / 3 * 3;
+  }
   team.run(linear_chunk, &j, (panels + j.share - 1) / j.share);
 }
 

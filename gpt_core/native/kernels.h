@@ -93,7 +93,7 @@ ALWAYS void weights(int kind, const char* w, int i, vf out[NV]) {
 // acc[p][t][32] += x[t][n] * panel p, for nt takes and np panels that are `stride` bytes apart; the accumulators stay in
 // registers. Each sum has one order, whatever nt and np are: a take gets the same bits alone and in company.
 ALWAYS void multiply(int nt, int np, int kind, const float* x, int ldx, int n, const char* w, size_t stride, float* acc) {
-  vf a[TAKES > 2 ? TAKES : 2][NV];
+  vf a[TAKES > 3 ? TAKES : 3][NV];
   for (int r = 0; r < nt * np; r++)
     for (int j = 0; j < NV; j++) a[r][j] = load(acc + r * PANEL + j * W);
   for (int i = 0; i < n; i++) {
@@ -120,10 +120,16 @@ ALWAYS void multiply_kind(int nt, int np, int kind, const float* x, int ldx, int
   if (kind == INT8) multiply(nt, np, INT8, x, ldx, n, w, stride, acc);
 }
 
-// One take, `count` panels: by twos where vectors are wide, since one panel's few sums would wait for each other.
+// One take, `count` panels: by threes where vectors are wide. One panel's few sums would wait for each other, and memory
+// is read faster in three streams than in two.
 static void one_take(int kind, const float* x, int n, const char* w, size_t stride, int count, float* acc) {
-  for (; W > 4 && count > 1; count -= 2, w += 2 * stride, acc += 2 * PANEL) multiply_kind(1, 2, kind, x, 0, n, w, stride, acc);
-  for (; count > 0; count--, w += stride, acc += PANEL) multiply_kind(1, 1, kind, x, 0, n, w, stride, acc);
+  while (count > 0) {
+    int np = W <= 4 || count == 1 ? 1 : count == 2 || count == 4 ? 2 : 3;
+    if (np == 3) multiply_kind(1, 3, kind, x, 0, n, w, stride, acc);
+    if (np == 2) multiply_kind(1, 2, kind, x, 0, n, w, stride, acc);
+    if (np == 1) multiply_kind(1, 1, kind, x, 0, n, w, stride, acc);
+    count -= np, w += np * stride, acc += np * PANEL;
+  }
 }
 
 // Several takes, one panel, walked in blocks that stay in the first-level cache.
