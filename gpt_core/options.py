@@ -85,10 +85,14 @@ def _range_text(s: OptionSpec) -> str:
     if s.low is None and s.high is None:
         return ""
     if s.high is None:
-        return f"; at least {s.low:g}"
+        return f"; at least {_bound(s.low)}"
     if s.low is None:
-        return f"; at most {s.high:g}"
-    return f"; {s.low:g} to {s.high:g}"
+        return f"; at most {_bound(s.high)}"
+    return f"; {_bound(s.low)} to {_bound(s.high)}"
+
+
+def _bound(bound: float) -> str:
+    return f"{int(bound):,}" if float(bound).is_integer() else f"{bound:g}"
 
 
 def from_args(settings: type[S], args: argparse.Namespace, base: S | None = None) -> S:

@@ -51,17 +51,16 @@ def run_complete(args: argparse.Namespace) -> int:
 def _write(
     model: Checkpoint, prompt: str, config: CompleteConfig, sampling: TextSampling, args: argparse.Namespace
 ) -> None:
-    from gpt_core.text.complete import complete, notices, prompt_ids, stream
+    from gpt_core.text.complete import complete, stream
 
     if not args.json and config.takes == 1:
+        pieces = stream(model, prompt, config, sampling, stop=args.stop, notice=_tell)  # refuses before it prints
         print(prompt, end="", flush=True)
-        _print(stream(model, prompt, config, sampling, stop=args.stop, notice=_tell))
+        _print(pieces)
         if sys.stderr.isatty():
             _tell(_engine(model, config))
         return
-    for line in notices(model, prompt, len(prompt_ids(model, prompt, special=config.special)), config.max_new):
-        _tell(line)
-    for done in complete(model, prompt, config, sampling, stop=args.stop):
+    for done in complete(model, prompt, config, sampling, stop=args.stop, notice=_tell):
         if args.json:
             print(json.dumps({"prompt": prompt, **asdict(done), "seed": config.seed}))
         else:
@@ -69,9 +68,13 @@ def _write(
 
 
 def _print(pieces: Iterable[Piece]) -> None:
+    told = ""
     for piece in pieces:
         print(piece.text, end="", flush=True)
+        told += piece.text
     print()
+    if not told:
+        _tell("the model ended the text at once; try another --seed, or --past-end")
 
 
 def _engine(model: Checkpoint, config: CompleteConfig) -> str:
@@ -88,7 +91,7 @@ def _interactive(model: Checkpoint, config: CompleteConfig, sampling: TextSampli
     """Ask until the input ends; each further prompt draws from the next seed, so that none repeats the one before."""
     from dataclasses import replace
 
-    from gpt_core.text.complete import complete
+    from gpt_core.text.complete import complete, stream
 
     turn = 0
     while True:
@@ -98,8 +101,14 @@ def _interactive(model: Checkpoint, config: CompleteConfig, sampling: TextSampli
             print(file=sys.stderr)
             return 0
         prompt = line.rstrip("\n")
-        for done in complete(model, prompt, replace(config, seed=config.seed + turn), sampling, stop=stop):
-            print(f"=== {done.take + 1} ===\n{prompt}{done.text}", flush=True)
+        turned = replace(config, seed=config.seed + turn)
+        if config.takes == 1:
+            pieces = stream(model, prompt, turned, sampling, stop=stop, notice=_tell)
+            print(f"=== 1 ===\n{prompt}", end="", flush=True)
+            _print(pieces)
+        else:
+            for done in complete(model, prompt, turned, sampling, stop=stop, notice=_tell):
+                print(f"=== {done.take + 1} ===\n{prompt}{done.text}", flush=True)
         turn += 1
 
 
@@ -116,13 +125,16 @@ def add_next(parser: argparse.ArgumentParser) -> None:
 def run_next(args: argparse.Namespace) -> int:
     """Print a table of candidates: probability over the whole vocabulary, and after the settings (- where left out)."""
     sampling = from_args(TextSampling, args)
-    from gpt_core.text.explore import next_tokens, surprises
+    from gpt_core.text.complete import context_ids
+    from gpt_core.text.explore import next_tokens, text_surprises
     from gpt_core.text.models import load
 
     model = load(args.model)
-    ids = [model.codec.special_ids["eos"], *model.codec.encode(args.text)]
+    if not 1 <= args.top <= model.codec.vocab_size:
+        raise UserError(f"--top is {args.top}; give 1 to {model.codec.vocab_size}, the model's vocabulary")
+    ids = context_ids(model, args.text)
     found = next_tokens(model, ids, sampling, args.top)
-    read = surprises(model, ids)[1:] if args.surprise else []
+    read = text_surprises(model, ids) if args.surprise else []
     if args.json:
         print(json.dumps({"next": [c.to_dict() for c in found], "surprise": [s.to_dict() for s in read]}))
         return 0

@@ -63,7 +63,8 @@ def run_apply(args: argparse.Namespace) -> int:
     from gpt_core.text.tasks_run import Answering, answer
 
     texts = [line.rstrip("\n") for line in sys.stdin] if args.text == ["-"] else args.text
-    for line in answer(load(args.model), texts, Answering(args.beams, args.max_new, args.extract)):
+    told = lambda line: print(f"note: {line}", file=sys.stderr)  # noqa: E731
+    for line in answer(load(args.model), texts, Answering(args.beams, args.max_new, args.extract), notice=told):
         print(" ".join(line.split()))
     return 0
 

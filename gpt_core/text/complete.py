@@ -61,23 +61,26 @@ def stream(
     config: CompleteConfig | None = None,
     sampling: Sampling | None = None,
     *,
-    stop: Sequence[str] = (),
+    stop: str | Sequence[str] = (),
+    appended: Sequence[int] = (),
     notice: Callable[[str], None] | None = None,
 ) -> Iterator[Piece]:
     """Yield new text as soon as it is certain: never half a character, never the beginning of a stop string.
 
-    An empty prompt writes from the end token, that is from nothing. A text ends before the first of ``stop`` that it
-    contains. ``notice`` is told in a sentence what the model cannot see. Raises UserError for bad settings.
+    An empty prompt writes from the end token, that is from nothing. A text ends before the first of ``stop`` (a string
+    or several) that it contains. ``appended`` are ids that follow the prompt, such as those chosen in the explorer.
+    ``notice`` is told in a sentence what the model cannot see. Raises UserError for bad settings.
     """
     config, sampling = config or CompleteConfig(), sampling or TextSampling()
     check(config)
     check(sampling)
-    if any(not s for s in stop):
-        raise UserError("a stop string is empty; give at least one character")
-    ids = prompt_ids(model, prompt, special=config.special)
+    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    if not all(isinstance(s, str) and s for s in stops):
+        raise UserError("a stop string is empty or no text; give strings of at least one character")
+    ids = context_ids(model, prompt, appended, special=config.special)
     for line in notices(model, prompt, len(ids), config.max_new):
         (notice or _silent)(line)
-    return _run(model, ids, config, sampling, stop)
+    return _run(model, ids, len(appended), config, sampling, stops)
 
 
 def complete(
@@ -86,20 +89,24 @@ def complete(
     config: CompleteConfig | None = None,
     sampling: Sampling | None = None,
     *,
-    stop: Sequence[str] = (),
+    stop: str | Sequence[str] = (),
+    appended: Sequence[int] = (),
+    notice: Callable[[str], None] | None = None,
 ) -> list[Completion]:
     """Return every take's whole text; see :func:`stream`."""
     config = config or CompleteConfig()
     texts, ends = [""] * config.takes, [""] * config.takes
-    for piece in stream(model, prompt, config, sampling, stop=stop):
+    for piece in stream(model, prompt, config, sampling, stop=stop, appended=appended, notice=notice):
         texts[piece.take] += piece.text
         ends[piece.take] = piece.finished or ends[piece.take]
     return [Completion(i, text, end) for i, (text, end) in enumerate(zip(texts, ends, strict=True))]
 
 
-def prompt_ids(model: Checkpoint, prompt: str, *, special: bool = False) -> list[int]:
-    """Return the prompt's ids; those of an empty prompt are the end token, after which a new text begins."""
-    return model.codec.encode(prompt, special=special) or [model.codec.special_ids["eos"]]
+def context_ids(model: Checkpoint, prompt: str, appended: Sequence[int] = (), *, special: bool = False) -> list[int]:
+    """Return the ids of a prompt and what was appended to it; an empty prompt is the end token, after which texts begin."""
+    if not isinstance(prompt, str):
+        raise UserError(f"the prompt is {type(prompt).__name__}; give a string")
+    return [*(model.codec.encode(prompt, special=special) or [model.codec.special_ids["eos"]]), *appended]
 
 
 def notices(model: Checkpoint, prompt: str, length: int, new: int) -> list[str]:
@@ -124,7 +131,12 @@ def _silent(line: str) -> None:
 
 
 def _run(
-    model: Checkpoint, ids: Sequence[int], config: CompleteConfig, sampling: Sampling, stop: Sequence[str]
+    model: Checkpoint,
+    ids: Sequence[int],
+    appended: int,
+    config: CompleteConfig,
+    sampling: Sampling,
+    stop: Sequence[str],
 ) -> Iterator[Piece]:
     import torch
 
@@ -133,6 +145,8 @@ def _run(
 
     end = model.codec.special_ids["eos"]
     takes = [_Take(i, model.codec.stream(), Held(stop), None if config.past_end else end) for i in range(config.takes)]
+    for take in takes:
+        take.follow(ids[len(ids) - appended :])
     columns = generate(
         model.model, torch.tensor([ids]), max_new_tokens=config.max_new, sampling=sampling, takes=config.takes,
         stop_ids=() if config.past_end else (end,), generators=generators_for(config.seed, config.takes),
@@ -153,6 +167,11 @@ class _Take:
     def __init__(self, index: int, decoder: _Decoder, held: Held, end: int | None) -> None:
         self.index, self.decoder, self.held, self.end = index, decoder, held, end
         self.finished = ""
+
+    def follow(self, ids: Sequence[int]) -> None:
+        """Go on from ids whose text is known: of a character that they leave half, the rest will complete it."""
+        for i in ids:
+            self.decoder.push(i)
 
     def push(self, i: int) -> Iterator[Piece]:
         if self.finished:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from gpt_core.text.chars import CharCodec
 SPLITS = ("train", "validation", "test")
 SUFFIXES = (".txt", ".md", ".text")
 RECORD = "meta.json"
+_BLANK = re.compile(r"\n(?:[ \t]*\n)+")
 _TOGETHER = 8  # documents encoded at once
 _FEW = 20  # with fewer documents than this, each gives the end of its own text to the held-out splits
 TextCodec = BPECodec | CharCodec
@@ -35,6 +37,10 @@ class CorpusConfig:
     vocab_size: int = option(8192, "ids of a tokenizer learned here, the end token included", low=257, high=1_000_000)
     validation: float = option(0.05, "share of the documents kept for validation", low=0.0, high=0.5)
     test: float = option(0.0, "share of the documents kept for the test", low=0.0, high=0.5)
+    section: int = option(
+        0, "cut training documents at blank lines into sections of about this many characters, each begun by the end "
+        "token, so that a model of few long texts learns how one begins; 0 = leave them whole", low=0, high=1_000_000_000
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,12 +127,12 @@ def build_corpus(source: str | Path, out: str | Path, config: CorpusConfig | Non
     source, out = Path(source), Path(out)
     if not source.exists():
         raise UserError(f"{source} does not exist; give a text file or a folder of them")
-    documents, failed = _readable(find_documents(source, config))
+    documents, failed = _readable(source, find_documents(source, config))
     codec = choose_codec(config, documents)
     splits, digest = {}, hashlib.sha256()
     for split in SPLITS:
         mine = [d for d in documents if d.split == split]
-        splits[split] = _write_split(mine, codec, out, digest)
+        splits[split] = _write_split(mine, codec, out, digest, config.section if split == "train" else 0)
     record = {
         "source": source.name, "fingerprint": digest.hexdigest(), "settings": {**to_json(config), "tokenizer": codec.kind},
         "splits": splits, "pieces": [{"file": d.name, "split": d.split} for d in documents], "failed": failed,
@@ -138,17 +144,24 @@ def build_corpus(source: str | Path, out: str | Path, config: CorpusConfig | Non
     return record
 
 
-def _readable(documents: Sequence[Document]) -> tuple[list[Document], list[dict[str, str]]]:
-    good, failed = [], []
+def _readable(source: Path, documents: Sequence[Document]) -> tuple[list[Document], list[dict[str, str]]]:
+    """The documents that hold text, and why the others' files don't; UserError where none is left to train on."""
+    good: list[Document] = []
+    failed: dict[str, str] = {}
     for d in documents:
         try:
-            d.read()
-            good.append(d)
+            if d.read().strip():
+                good.append(d)
+            elif not d.path.read_text(encoding="utf-8").strip():
+                failed[d.name] = f"{d.path} holds no text"
         except UserError as e:
-            failed.append({"file": d.name, "error": str(e)})
-    if not any(d.split == "train" for d in good):
-        raise UserError(f"no readable text is left to train on ({len(failed)} files failed); lower the held-out shares")
-    return good, failed
+            failed[d.name] = str(e)
+    if good and not any(d.split == "train" for d in good):
+        raise UserError(f"{source} leaves no text to train on; lower --validation or --test")
+    if not good:
+        first = next(iter(failed.values()), f"{source} holds no text")
+        raise UserError(first if len(failed) < 2 else f"none of {len(failed)} files can be used; the first: {first}")
+    return good, [{"file": name, "error": error} for name, error in failed.items()]
 
 
 def choose_codec(config: CorpusConfig, documents: Sequence[Document]) -> TextCodec:
@@ -179,17 +192,21 @@ def find_codec(folder: Path) -> TextCodec:
     return read_tokenizer(folder)
 
 
-def _write_split(documents: Sequence[Document], codec: TextCodec, out: Path, digest: Any) -> dict[str, int]:
+def _write_split(
+    documents: Sequence[Document], codec: TextCodec, out: Path, digest: Any, section: int
+) -> dict[str, int]:
     from gpt_core.tokens import ShardWriter  # late: it brings torch
 
     writer = ShardWriter(out, documents[0].split if documents else "none", codec.vocab_size) if documents else None
-    size = {"pieces": len(documents), "tokens": 0, "bytes": 0, "characters": 0}
-    for document, text, encoded in _encoded(documents, codec):
-        ids = [codec.special_ids["eos"], *encoded]
-        writer.add(ids)  # type: ignore[union-attr]
+    size = {"pieces": 0, "tokens": 0, "bytes": 0, "characters": 0}
+    for document, text, parts in _encoded(documents, codec, section):
+        for encoded in parts:
+            ids = [codec.special_ids["eos"], *encoded]
+            writer.add(ids)  # type: ignore[union-attr]
+            size["tokens"] += len(ids)
         raw = text.encode()
         digest.update(f"{document.split} {document.name} {hashlib.sha256(raw).hexdigest()}\n".encode())
-        size["tokens"] += len(ids)
+        size["pieces"] += len(parts)
         size["bytes"] += len(raw)
         size["characters"] += len(text)
     if writer:
@@ -197,9 +214,23 @@ def _write_split(documents: Sequence[Document], codec: TextCodec, out: Path, dig
     return size
 
 
-def _encoded(documents: Sequence[Document], codec: TextCodec) -> Iterator[tuple[Document, str, list[int]]]:
-    """Every document with its text and ids, a few at a time, so that all cores encode and few texts are in memory."""
+def sections(text: str, size: int) -> list[str]:
+    """Cut a text behind blank lines into parts of at least ``size`` characters (the last may be shorter); 0: one part."""
+    cuts, start = [0], 0
+    for blank in _BLANK.finditer(text) if size else ():
+        if blank.end() - start >= size and blank.end() < len(text):
+            cuts.append(start := blank.end())
+    return [text[a:b] for a, b in zip(cuts, [*cuts[1:], len(text)], strict=True)]
+
+
+def _encoded(
+    documents: Sequence[Document], codec: TextCodec, section: int
+) -> Iterator[tuple[Document, str, list[list[int]]]]:
+    """Every document, its text, its sections' ids; a few at a time, so that all cores encode and few are in memory."""
     for n in range(0, len(documents), _TOGETHER):
         group = documents[n : n + _TOGETHER]
         texts = [d.read() for d in group]
-        yield from zip(group, texts, codec.encode_many(texts), strict=True)
+        parts = [sections(t, section) for t in texts]
+        ids = iter(codec.encode_many([p for ps in parts for p in ps]))
+        for document, text, ps in zip(group, texts, parts, strict=True):
+            yield document, text, [next(ids) for _ in ps]

@@ -139,6 +139,18 @@ def surprises(model: Checkpoint, ids: Sequence[int]) -> list[Surprise]:
     return out
 
 
+def text_surprises(model: Checkpoint, ids: Sequence[int]) -> list[Surprise]:
+    """Return every token's surprise in a text read as it stands, as completion reads it.
+
+    The first token is scored as the first of a text, after the end token; an end token that begins ``ids`` (nothing was
+    written) is left out.
+    """
+    end = model.codec.special_ids["eos"]
+    if ids[0] == end:
+        return surprises(model, ids)[1:]
+    return [surprises(model, [end, ids[0]])[1], *surprises(model, ids)[1:]]
+
+
 def _scored(codec: Any, logits: Tensor, targets: Sequence[int]) -> list[Surprise]:
     rows = logits[: len(targets)]
     follows = torch.tensor(list(targets), device=rows.device)[:, None]

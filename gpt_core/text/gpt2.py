@@ -103,7 +103,9 @@ class Gpt2Weights:
         strange = sorted(n for n in set(names) - wanted if not n.endswith(IGNORED) and n != "lm_head.weight")
         if missing or strange:
             raise UserError(
-                f"{self.folder}: weights missing: {missing[:3]}, not GPT-2's: {strange[:3]}; it is another model"
+                f"{self.folder}: of the config's {len(wanted)} weights {len(missing)} are missing ({_few(missing)}), and "
+                f"{len(strange)} others are there ({_few(strange)}); config.json (n_layer is {self.config.n_layer}) and "
+                "weights must be of one GPT-2"
             )
 
     def _stored_name(self, name: str) -> str:
@@ -116,6 +118,10 @@ class Gpt2Weights:
         if tuple(tensor.shape) != wanted:
             raise UserError(f"{self.folder}: {name} has shape {tuple(tensor.shape)} but the config asks for {wanted}")
         return tensor
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:2]) + (", ..." if len(names) > 2 else "") if names else "none"
 
 
 def _turn(name: str, tensor: Tensor) -> Tensor:

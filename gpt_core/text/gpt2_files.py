@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -94,13 +96,14 @@ def _load_bin(path: Path) -> dict[str, Tensor]:
     """Read a .bin without running anything in it, mapped where its format allows that."""
     for mapped in (True, False):
         try:
-            data = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+            with warnings.catch_warnings():  # PyTorch's own doubts about a foreign file
+                warnings.simplefilter("ignore")
+                data = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except Exception as e:  # whatever a foreign file provokes: it is refused, not run
             if mapped:
                 continue
-            raise UserError(
-                f"{path} can't be read as plain weights ({str(e)[:120] or type(e).__name__}); refused"
-            ) from None
+            why = shorten(str(e), 120, placeholder=" ...") or type(e).__name__
+            raise UserError(f"{path} can't be read as plain weights ({why}); refused") from None
         if isinstance(data, dict) and all(isinstance(t, Tensor) for t in data.values()):
             return data
         break

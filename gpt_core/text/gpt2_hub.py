@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +54,9 @@ def _download(name: str, say: Callable[[str], None]) -> Path:
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    try:
-        import httpx
-    except ModuleNotFoundError:
-        return ()
-    return (httpx.HTTPError,)
+    """What the library's HTTP client raises: huggingface_hub uses httpx or, since 2.4, httpx2."""
+    found = (import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
+    return tuple(module.HTTPError for module in found)
 
 
 def choose_files(sizes: dict[str, Any]) -> list[str]:

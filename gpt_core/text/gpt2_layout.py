@@ -69,10 +69,13 @@ def read_config(data: dict[str, Any], where: str) -> GPTConfig:
         ) from None
     if data.get("n_inner") not in (None, 4 * width):
         raise UserError(f"{where} has n_inner {data['n_inner']}; only 4 x n_embd = {4 * width} can be imported")
-    return GPTConfig(
-        vocab_size, context, n_layer, n_head, width, activation=_ACTIVATIONS[activation],
-        tied=bool(data.get("tie_word_embeddings", True)), norm_eps=eps,
-    )  # fmt: skip
+    try:
+        return GPTConfig(
+            vocab_size, context, n_layer, n_head, width, activation=_ACTIVATIONS[activation],
+            tied=bool(data.get("tie_word_embeddings", True)), norm_eps=eps,
+        )  # fmt: skip
+    except UserError as e:
+        raise UserError(f"{where}: {e}") from None
 
 
 def write_config(config: GPTConfig, eos: int | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def read_examples(path: Path, config: TaskConfig) -> list[Example]:
 
 def _read_tsv(path: Path) -> list[tuple[str, tuple[str, ...]]]:
     pairs: list[tuple[str, tuple[str, ...]]] = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in _lines(path):
         fields = line.split("\t")
         if len(fields) < 2:
             raise UserError(f"{path}, line {number} has {len(fields)} field; a line is source, tab, target")
@@ -73,7 +73,7 @@ def _read_tsv(path: Path) -> list[tuple[str, tuple[str, ...]]]:
 
 def _read_jsonl(path: Path) -> list[tuple[str, tuple[str, ...]]]:
     pairs = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in _lines(path):
         try:
             row = json.loads(line)
             pairs.append((_joined(row["source"]), tuple(_listed(row["target"]))))
@@ -90,9 +90,11 @@ def _listed(target: str | list[str]) -> list[str]:
     return [t.strip() for t in ([target] if isinstance(target, str) else target) if t.strip()]
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """The lines that hold something, each with its number."""
     try:
-        return [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        text = path.read_text(encoding="utf-8-sig")  # \r\n reads as \n; other line separators belong to the text
+        return [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
     except OSError as e:
         raise UserError(f"{path} cannot be read: {e.strerror}") from None
     except UnicodeDecodeError as e:
@@ -132,6 +134,11 @@ def prompt_ids(codec: TextCodec, source: str, config: TaskConfig, room: int) -> 
     return [codec.special_ids["eos"], *codec.encode(source)[:kept], *after]
 
 
+def lost(codec: TextCodec, source: str, config: TaskConfig, room: int) -> int:
+    """Return how many tokens of a source's end :func:`prompt_ids` leaves out."""
+    return max(0, len(codec.encode(source)) - max(1, room - 1 - len(codec.encode(config.separator))))
+
+
 def sequence(
     codec: TextCodec, source: str, target: str, config: TaskConfig, context: int
 ) -> tuple[list[int], list[int]]:
@@ -155,9 +162,7 @@ def build_task(data: Path, out: Path, codec: TextCodec, context: int, config: Ta
             raise UserError(
                 f"{data} leaves nothing for the {split} split of {len(examples)} examples; give more or other shares"
             )
-        record["splits"][split] = _write(
-            mine, out, lambda s, t: sequence(codec, s, t, config, context), codec.vocab_size
-        )
+        record["splits"][split] = _write(mine, out, codec, context, config)
         digest.update("".join(f"{e.split}\t{e.source}\t{e.targets}\n" for e in mine).encode())
     record["fingerprint"] = digest.hexdigest()
     held = [e for e in examples if e.split != "train"]
@@ -172,31 +177,36 @@ def _shared(examples: list[Example], config: TaskConfig) -> list[Example]:
     kept = [
         e for e in examples if e.split != "train" or _draw(source_key(e.source), -1 - config.split_seed) < config.share
     ]
+    if not any(e.split == "train" for e in examples):
+        raise UserError(
+            f"the data holds {len(examples)} examples and none to train on; give pairs, or smaller held-out shares"
+        )
     if not any(e.split == "train" for e in kept):
         raise UserError(f"--share {config.share} leaves no training example; raise it")
     return kept
 
 
 def _write(
-    examples: Sequence[Example], out: Path, make: Callable[[str, str], tuple[list[int], list[int]]], vocab_size: int
+    examples: Sequence[Example], out: Path, codec: TextCodec, context: int, config: TaskConfig
 ) -> dict[str, int]:
     from gpt_core.tokens import ShardWriter  # late: it brings torch
 
-    writer = ShardWriter(out, examples[0].split, vocab_size)
-    size = {"examples": len(examples), "pieces": 0, "tokens": 0, "scored": 0, "longest": 0}
+    writer = ShardWriter(out, examples[0].split, codec.vocab_size)
+    size = {"examples": len(examples), "pieces": 0, "tokens": 0, "scored": 0, "longest": 0, "cut": 0}
     for e in examples:
         for target in e.targets:
-            ids, mask = make(e.source, target)
+            ids, mask = sequence(codec, e.source, target, config, context)
             writer.add(ids, mask)
             size["pieces"] += 1
             size["tokens"] += len(ids)
             size["scored"] += sum(mask)
             size["longest"] = max(size["longest"], len(ids))
+            size["cut"] += lost(codec, e.source, config, len(ids) - sum(mask)) > 0
     writer.close()
     return size
 
 
 def held_out(folder: Path, split: str = "test") -> list[Example]:
     """Read the examples of a held-out split that ``build_task`` kept."""
-    rows = [json.loads(line) for line in _lines(folder / EXAMPLES)]
+    rows = [json.loads(line) for _, line in _lines(folder / EXAMPLES)]
     return [Example(r["source"], tuple(r["target"]), r["split"]) for r in rows if r["split"] == split]

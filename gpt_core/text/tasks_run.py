@@ -18,7 +18,7 @@ from gpt_core.model import GPT
 from gpt_core.options import from_json
 from gpt_core.sampling import Sampling
 from gpt_core.text.metrics import bleu, rouge
-from gpt_core.text.tasks import Example, TaskConfig, build_task, held_out, prompt_ids, read_examples
+from gpt_core.text.tasks import Example, TaskConfig, build_task, held_out, lost, prompt_ids, read_examples
 from gpt_core.text.tasks_baselines import Dictionary, copy, lead, random_sentences, sentences
 from gpt_core.text.tasks_beam import beam_search
 from gpt_core.text.tasks_extract import answer_scores
@@ -64,7 +64,8 @@ def finetune(
         "begun_from": "fresh weights" if scratch else str(base.folder),
     }
     loaded = Data(Shard.open(shards, "train"), Shard.open(shards, "validation"), run=begun)
-    return run(model, loaded, config, base.codec, start)
+    cut = {"sources_cut_to_the_window": record["splits"]["train"]["cut"]}
+    return run(model, loaded, config, base.codec, start, cut if any(cut.values()) else None)
 
 
 def task_of(model: Checkpoint) -> TaskConfig:
@@ -80,9 +81,17 @@ def answer(
     how: Answering | None = None,
     *,
     progress: Callable[[int], None] | None = None,
+    notice: Callable[[str], None] | None = None,
 ) -> list[str]:
-    """Translate or summarize each source with a taught model. Sources that leave no room for the answer lose their end."""
+    """Translate or summarize each source with a taught model.
+
+    Sources that leave no room for the answer lose their end; ``notice`` is told in a sentence which do.
+    """
     how, task = how or Answering(), task_of(model)
+    for number, source in enumerate(sources, start=1) if notice else ():
+        missing = lost(model.codec, source, task, model.config.context - min(how.max_new, model.config.context // 2))
+        if notice and missing:
+            notice(f"text {number} is longer than the model reads: its last {missing:,} tokens are not seen")
     if how.extract:
         return _extracted(model, sources, task, progress)
     new = min(how.max_new, model.config.context // 2)

@@ -54,6 +54,8 @@ def train_text(shards: Path, shape: GPTConfig, config: TrainConfig, start: Start
     """Train on ``shards`` into ``start.out``; returns the best validation nats per token (second half of each window)."""
     start.check()
     torch.manual_seed(config.seed)
+    if not (shards / RECORD).is_file():
+        raise UserError(f"{shards} is no folder of shards (it has no {RECORD}); make one with gpt-core corpus")
     codec = find_codec(shards)
     model = start.model(shape, codec)
     data = Data(
@@ -63,14 +65,17 @@ def train_text(shards: Path, shape: GPTConfig, config: TrainConfig, start: Start
     return run(model, data, config, codec, start)
 
 
-def run(model: GPT, data: Data, config: TrainConfig, codec: TextCodec, start: Start) -> float:
-    """Give a model and its data to the core's loop, with a log beside the checkpoint."""
+def run(
+    model: GPT, data: Data, config: TrainConfig, codec: TextCodec, start: Start, also: dict[str, Any] | None = None
+) -> float:
+    """Give a model and its data to the core's loop, with a log beside the checkpoint; ``also`` goes into its first line."""
     if start.init_from:
         data.run["init_from"] = str(start.init_from)
     out, board = (start.out, start.tensorboard) if is_main() else (None, None)
     with RunLog(out, tensorboard=board) as log:
         told = log if is_main() else (lambda row: None)
-        told({"event": "model", "parameters": model.parameter_count(), "train_tokens": len(data.train.ids)})
+        size = {"parameters": model.parameter_count(), "train_tokens": len(data.train.ids)}
+        told({"event": "model", **size, **(also or {})})
         return train(model, data, config, codec=codec, folder=start.out, resume=start.resume, log=told)
 
 

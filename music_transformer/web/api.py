@@ -16,6 +16,7 @@ from gpt_core.errors import UserError
 from music_transformer.compose import Composition, recreate, refuse_silence
 from music_transformer.meters import measure
 from music_transformer.next_events import draft, likeliest
+from music_transformer.web import refusals
 from music_transformer.web.imports import read, receipt_facts, receipt_of
 from music_transformer.web.orders import order_from
 from music_transformer.web.session import Session
@@ -31,7 +32,7 @@ def _sentences(act: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return act(*args, **kwargs)
         except UserError as error:
-            raise gr.Error(str(error), print_exception=False) from None
+            raise gr.Error(refusals.sentence(error), print_exception=False) from None
 
     return told
 

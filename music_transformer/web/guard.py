@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpt_core.errors import UserError
+from music_transformer.web import refusals
 from music_transformer.web.session import Session
 from music_transformer.web.shelf import UnknownPiece
 from music_transformer.web.turns import QueueFull
@@ -56,7 +57,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(UserError)
     def sentence(request: Request, error: UserError) -> JSONResponse:
         status = 404 if isinstance(error, UnknownPiece) else 503 if isinstance(error, QueueFull) else 400
-        return JSONResponse({"error": str(error)}, status)
+        return JSONResponse({"error": refusals.sentence(error)}, status)
 
     @app.exception_handler(RequestValidationError)
     def misshapen(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpt_core.errors import UserError
 from music_transformer.compose import Composition, Step, Take, refuse_silence
+from music_transformer.web import refusals
 from music_transformer.web.live import LiveTake
 from music_transformer.web.orders import Order
 from music_transformer.web.session import Session
@@ -52,7 +53,7 @@ class Job:
             for message in self._messages():
                 self.emit(message)
         except UserError as error:
-            self.emit({"type": "error", "message": str(error)})
+            self.emit({"type": "error", "message": refusals.sentence(error)})
         except Exception:
             log.exception("a composition failed")
             self.emit({"type": "error", "message": "something went wrong here; the log of the server says what"})

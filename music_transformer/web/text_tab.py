@@ -13,6 +13,7 @@ from fastapi import APIRouter, Body
 from gpt_core.errors import UserError
 from gpt_core.options import specs
 from gpt_core.text.complete import CompleteConfig, TextSampling
+from music_transformer.web import refusals
 from music_transformer.web.asking import Visitor
 from music_transformer.web.component import mount
 from music_transformer.web.lines import JsonLines
@@ -30,11 +31,13 @@ def build(session: Session) -> None:
     readings = Readings(Models(session))
 
     def complete_text(text: str, settings: dict[str, Any]) -> list[str]:
-        """Continue a text; ``settings``: model, max_new, takes, seed, stop, and sampling (temperature, top_k, ...)."""
-        return _told(lambda: readings.complete({"text": text, **settings}))
+        """Continue a text; ``settings``: model, max_new, takes, seed, stop (strings), appended (ids), special, past_end, and
+        ``sampling``, an object with temperature, top_k, top_p and the like. What the model can't see is told as an info.
+        """
+        return _told(lambda: readings.complete({"text": text, **settings}, gr.Info))
 
     def next_tokens(text: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
-        """The ten likeliest next tokens; ``settings``: model, appended (ids), and sampling."""
+        """The ten likeliest next tokens; ``settings``: model, appended (ids), special, and ``sampling`` (an object)."""
         return _told(lambda: readings.next({"text": text, **settings}))
 
     gr.api(complete_text, api_name="complete_text", concurrency_limit=1)
@@ -46,7 +49,7 @@ def _told(act: Callable[[], Any]) -> Any:
     try:
         return act()
     except UserError as error:
-        raise gr.Error(str(error), print_exception=False) from None
+        raise gr.Error(refusals.sentence(error), print_exception=False) from None
 
 
 def routes(session: Session) -> APIRouter:
@@ -74,10 +77,9 @@ def routes(session: Session) -> APIRouter:
 
     @router.post("/text/complete")
     def complete(visitor: Visitor, order: Annotated[Any, Body()]) -> JsonLines:
-        text, config, stop = completion_from(order)
-        model, sampling = readings.model(order), sampling_from(order)
-        lines = _completion(session, visitor, lambda say: _stream(model, text, config, sampling, stop, say))
-        return JsonLines(lines)
+        completion_from(order), sampling_from(order)  # refused at once, not within the stream
+        begun = readings.begun(order)
+        return JsonLines(_completion(session, visitor, begun, lambda say: readings.stream(order, say)))
 
     return router
 
@@ -86,24 +88,19 @@ def _field(spec: Any) -> dict[str, Any]:
     return {"help": spec.help, "default": spec.default, "low": spec.low, "high": spec.high}
 
 
-def _stream(model: Any, text: str, config: CompleteConfig, sampling: TextSampling, stop: list[str], say: Any) -> Any:
-    from gpt_core.text.complete import stream
-
-    return stream(model, text, config, sampling, stop=stop, notice=say)
-
-
-def _completion(session: Session, visitor: str, start: Any) -> Generator[bytes, None, None]:
-    """JSON lines: notices, then pieces of text as they come; a refusal is the last line."""
+def _completion(session: Session, visitor: str, begun: str, start: Any) -> Generator[bytes, None, None]:
+    """JSON lines: what the text begins with, notices, then pieces of text as they come; a refusal is the last line."""
     said: list[str] = []
     try:
         with session.turns.turn(visitor):
             pieces = start(said.append)
+            yield _line({"begun": begun})
             for line in said:
                 yield _line({"notice": line})
             for piece in pieces:
                 yield _line(asdict(piece))
     except UserError as error:
-        yield _line({"error": str(error)})
+        yield _line({"error": refusals.sentence(error)})
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -102,3 +102,25 @@ def test_refusals():
         stream(writes("a"), " ", stop=[""])
     with pytest.raises(UserError, match="--max-new is 0"):
         complete(writes("a"), " ", CompleteConfig(max_new=0))
+    with pytest.raises(UserError, match="stop string is empty or no text"):
+        stream(writes("a"), " ", stop=[7])
+    with pytest.raises(UserError, match="the prompt is bytes; give a string"):
+        complete(writes("a"), b" ")
+
+
+def test_one_stop_string_may_stand_alone():
+    assert complete(writes("onetw"), " ", sampling=GREEDY, stop="etx")[0].text == "onetw"
+    assert complete(writes("onetw"), " ", sampling=GREEDY, stop="et") == [Completion(0, "on", "stop")]
+
+
+def test_appended_ids_follow_the_prompt_and_half_a_character_is_completed():
+    model, said = writes("a🙂b"), []
+    half = list("🙂".encode()[:3])
+    config = CompleteConfig(max_new=62)
+    pieces = list(stream(model, " ", config, GREEDY, appended=[ord("a"), *half], notice=said.append))
+    assert [p.text for p in pieces] == ["🙂", "b", ""]
+    assert said == ["the model reads 64 tokens at a time: beyond that it goes on from the last 32"]  # 5 + 62
+    assert complete(model, "", sampling=GREEDY, appended=[ord("b")])[0] == Completion(0, "", "end")
+    said.clear()
+    complete(model, "x" * 70, CompleteConfig(max_new=1), GREEDY, notice=said.append)
+    assert said == ["the prompt has 70 tokens and the model reads 64: the first 6 are not seen"]

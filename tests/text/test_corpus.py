@@ -13,10 +13,10 @@ from gpt_core.config import GPTConfig
 from gpt_core.errors import UserError
 from gpt_core.model import GPT
 from gpt_core.text.cli import main
-from gpt_core.text.corpus import CorpusConfig, build_corpus, find_codec, find_documents
+from gpt_core.text.corpus import CorpusConfig, build_corpus, find_codec, find_documents, sections
 from gpt_core.text.evaluation import evaluate_text, material
 from gpt_core.tokens import Shard
-from tests.text.scripted import BYTES, checkpoint_of
+from tests.text.scripted import BYTES, checkpoint_of, scripted
 
 
 @pytest.fixture
@@ -159,6 +159,9 @@ def test_takes_json_next_and_tokens_by_command(tmp_path, capsys):
     assert [c["kept"] for c in shown["next"]] == [True, True, False] and len(shown["surprise"]) == 2
     assert main(["next", "ab", *where, "--surprise"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 12
+    for top in ("0", "-3", "100000"):
+        assert main(["next", "ab", *where, "--top", top]) == 1
+        assert capsys.readouterr().err.startswith(f"gpt-core: --top is {top}; give 1 to ")
     assert main(["tokens", "a é<|endoftext|>", *where, "--special"]) == 0
     assert capsys.readouterr().out.split() == [
         "97",
@@ -191,3 +194,55 @@ def test_interactive_answers_until_the_input_ends(tmp_path, capsys, monkeypatch)
     assert main(["complete", "--interactive", "--model", str(tmp_path / "m"), "--max-new", "3"]) == 0
     out = capsys.readouterr().out
     assert "=== 1 ===\none" in out and "=== 1 ===\ntwo" in out
+
+
+def test_sections_begin_behind_blank_lines_and_nothing_is_lost(tmp_path):
+    text = "One.\n\nTwo is long.\n \n\nThree.\n\nFour.\n\n"
+    assert sections(text, 0) == [text] and sections(text, 10_000) == [text]
+    assert sections(text, 6) == ["One.\n\n", "Two is long.\n \n\n", "Three.\n\n", "Four.\n\n"]
+    assert sections(text, 7) == ["One.\n\nTwo is long.\n \n\n", "Three.\n\n", "Four.\n\n"]
+    (tmp_path / "a.txt").write_text(text * 8)
+    config = CorpusConfig(tokenizer="chars", validation=0.25, section=20)
+    record = build_corpus(tmp_path / "a.txt", tmp_path / "s", config)
+    codec, train = find_codec(tmp_path / "s"), Shard.open(tmp_path / "s", "train")
+    pieces = [train.piece(n).tolist() for n in range(len(train))]
+    assert len(pieces) == record["splits"]["train"]["pieces"] > 6
+    assert all(p[0] == codec.special_ids["eos"] for p in pieces)
+    held = Shard.open(tmp_path / "s", "validation")
+    assert len(held) == 1  # held-out texts stay whole
+    assert "".join(codec.decode(p[1:]) for p in pieces) + codec.decode(held.piece(0).tolist()[1:]) == text * 8
+
+
+@pytest.mark.parametrize(
+    ("files", "config", "words"),
+    [
+        ({"a.txt": b""}, {}, "a.txt holds no text"),
+        ({"a.txt": b" \n"}, {"tokenizer": "chars"}, "a.txt holds no text"),
+        ({"a.txt": b"", "b.txt": b"\xff"}, {}, "none of 2 files can be used; the first: .*a.txt holds no text"),
+        ({"a.txt": b"abc\xff"}, {}, r"a.txt is not UTF-8 text \(byte 4\)"),
+        ({"a.txt": b"abc\n" * 50}, {"validation": 0.5, "test": 0.5}, "leaves no text to train on; lower --validation"),
+    ],
+)
+def test_what_gives_no_corpus_is_said(files, config, words, tmp_path):
+    home = tmp_path / "texts"
+    home.mkdir()
+    for name, raw in files.items():
+        (home / name).write_bytes(raw)
+    with pytest.raises(UserError, match=words):
+        build_corpus(home, tmp_path / "s", CorpusConfig(**config))
+    assert not (tmp_path / "s").exists()
+
+
+def test_what_is_no_folder_of_shards_is_said(folder, tmp_path, capsys):
+    for given in (folder, tmp_path / "absent"):
+        assert main(["train", str(given), "-o", str(tmp_path / "m")]) == 1
+        assert f"{given} is no folder of shards" in capsys.readouterr().err
+
+
+def test_a_text_that_ends_at_once_is_said(tmp_path, capsys):
+    checkpoint.save(tmp_path / "m", scripted({256: 256}).model, BYTES, {})
+    assert main(["complete", "--model", str(tmp_path / "m"), "--temperature", "0"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "\n" and "the model ended the text at once" in said.err
+    assert main(["complete", "ab", "--model", str(tmp_path / "m"), "--stop", ""]) == 1
+    assert capsys.readouterr().out == ""

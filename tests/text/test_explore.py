@@ -8,7 +8,7 @@ import torch
 from gpt_core.errors import UserError
 from gpt_core.sampling import Sampling
 from gpt_core.text.bpe import BPECodec
-from gpt_core.text.explore import Tree, chip, next_tokens, surprises
+from gpt_core.text.explore import Tree, chip, next_tokens, surprises, text_surprises
 from tests.text.scripted import BYTES, scripted
 from tests.text.test_complete import random_model
 
@@ -98,3 +98,14 @@ def test_the_tree_branches_and_undoes():
     assert [tree.undo() for _ in range(3)] == [a, 0, 0] and tree.ids() == [7, 8]
     with pytest.raises(UserError, match="0 to 3"):
         tree.go(9)
+
+
+def test_a_text_stands_as_it_is_and_its_first_token_begins_it():
+    model = random_model()
+    read = text_surprises(model, BYTES.encode("hey"))
+    first = model.model(torch.tensor([[256]]))[0, 0].double().log_softmax(-1)
+    rest = model.model(torch.tensor([BYTES.encode("hey")]))[0].double().log_softmax(-1)
+    want = [-float(first[ord("h")]), -float(rest[0, ord("e")]), -float(rest[1, ord("y")])]
+    assert [s.nats for s in read] == pytest.approx(want, abs=1e-5)
+    assert text_surprises(model, [256]) == []
+    assert [s.chip.label for s in text_surprises(model, [256, ord("a")])] == ["a"]

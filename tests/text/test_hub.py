@@ -117,3 +117,11 @@ def test_the_smallest_sufficient_files_are_chosen():
 def test_what_can_be_no_id_is_not_looked_up(name):
     with pytest.raises(UserError, match="neither a folder nor a hub id"):
         fetch(name, print)
+
+
+def test_a_hub_that_cannot_be_reached_is_one_sentence(hub, tmp_path):
+    hub.shutdown()
+    hub.server_close()  # nobody listens there now
+    done = command(hub, tmp_path, "tiny/gpt2", "-o", "ours")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "tiny/gpt2 is no folder here and can't be had from http://127.0.0.1" in done.stderr

@@ -16,7 +16,7 @@ from gpt_core.model import GPT
 from gpt_core.options import to_json
 from gpt_core.text.bpe import BPECodec
 from gpt_core.text.metrics import bleu, rouge
-from gpt_core.text.tasks import TaskConfig, build_task, held_out, prompt_ids, read_examples, sequence, source_key
+from gpt_core.text.tasks import TaskConfig, build_task, held_out, lost, prompt_ids, read_examples, sequence, source_key
 from gpt_core.text.tasks_baselines import Dictionary, lead, random_sentences
 from gpt_core.text.tasks_beam import beam_search
 from gpt_core.text.tasks_extract import answer_scores
@@ -226,9 +226,33 @@ def test_a_model_without_a_task_is_refused(tmp_path):
         ("a.txt", "one field\n", "line 1 has 1 field"),
         ("a.jsonl", '{"source": "x"}\n', "line 1 is no object with source and target"),
         ("a.jsonl", "nonsense\n", "line 1 is no object"),
+        ("a.tsv", "a\tb\n\n\nc\n", "line 4 has 1 field"),
     ],
 )
 def test_damaged_data_are_refused_by_line(name, text, words, tmp_path):
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=words):
         read_examples(tmp_path / name, FRENCH)
+
+
+def test_line_separators_inside_a_text_are_text(tmp_path):
+    source = "one\u2028two\u0085three\x0cfour"
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"source": source, "target": "x"}, ensure_ascii=False), encoding="utf-8"
+    )
+    assert [e.source for e in read_examples(tmp_path / "a.jsonl", FRENCH)] == [source]
+    (tmp_path / "a.tsv").write_bytes(f"{source}\tx\r\nb\ty\r\n".encode())
+    assert {e.source for e in read_examples(tmp_path / "a.tsv", FRENCH)} == {source, "b"}
+
+
+def test_data_without_pairs_and_sources_that_are_cut(tmp_path):
+    (tmp_path / "none.tsv").write_text("\n")
+    with pytest.raises(UserError, match="holds 0 examples and none to train on"):
+        build_task(tmp_path / "none.tsv", tmp_path / "o", BYTES, 64, FRENCH)
+    # 1 end token + source + 8 bytes of " <to-fr>" + answer of 2 bytes and the end token: 65 ids hold 53 of the source
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"source": c * n, "target": "x"}) + "\n" for c, n in
+        [(chr(97 + i), 53 if i % 2 else 54) for i in range(20)]))  # fmt: skip
+    task = TaskConfig(validation=0.3, test=0.3)
+    splits = build_task(tmp_path / "a.jsonl", tmp_path / "o", BYTES, 64, task)["splits"]
+    assert sum(s["cut"] for s in splits.values()) == 10
+    assert [lost(BYTES, "y" * n, task, 62) for n in (53, 54, 60)] == [0, 1, 7]

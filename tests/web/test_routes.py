@@ -114,7 +114,7 @@ def test_rewriting_a_range_keeps_what_stands_around_it(client):
         ({"seed": "x"}, "seed"),
         ({"depth": 3}, "depth"),
         ({"at": 4.0}, "no piece"),
-        ({"until": 3.0}, "--at"),
+        ({"until": 3.0}, "until is 3.0 and at is "),
     ],
 )
 def test_orders_out_of_range(client, order, words):

@@ -108,8 +108,34 @@ def test_greedy_is_seen_and_completion_keeps_characters_whole(page):
         "() => { const s = document.querySelector('#mt-text-temperature'); s.value = 0; s.dispatchEvent(new Event('input')); }"
     )
     page.fill("#mt-text-length", "20")
+    for _ in range(5):
+        page.click("#mt-text-undo")
+    count(page, 3)
+    page.click("#mt-text-go")
+    page.wait_for_function("document.querySelector('#mt-text-output [data-take]')?.textContent === '🙂c'")
+    assert page.locator("#mt-text-output .mt-output").inner_text() == " ab🙂c ■"
+    choose(page, "known", "  ")
+    assert page.locator("#mt-text-output").inner_text() == ""
     page.click("#mt-text-go")
     page.wait_for_function("document.querySelector('#mt-text-output [data-take]')?.textContent === 'ab🙂c'")
+
+
+def test_a_refusal_leaves_nothing_that_belongs_to_another_text(page):
+    choose(page, "random", "hey")
+    page.fill("#mt-text-length", "0")
+    page.click("#mt-text-go")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.mt-bad')].some((n) => n.textContent.startsWith('max_new is 0'))"
+    )
+    page.fill("#mt-text-prompt", "a" * 20_001)
+    page.wait_for_function(
+        "[...document.querySelectorAll('.mt-bad')].some((n) => n.textContent.includes('20,001 characters'))"
+    )
+    assert (
+        page.locator("#mt-text-tokens .mt-token, #mt-text-next .mt-candidate, #mt-text-output .mt-output").count() == 0
+    )
+    choose(page, "random", "ho")
+    assert page.locator("#mt-text-next .mt-candidate").count() == 10
 
 
 def test_markup_is_text(page):

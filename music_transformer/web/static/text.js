@@ -46,6 +46,7 @@ class TextTab {
     this.branches = h('div.mt-branches', { id: 'mt-text-branches' });
     this.lens = h('div.mt-lens', { id: 'mt-text-lens' });
     this.output = h('div.mt-outputs', { id: 'mt-text-output' });
+    this.told = h('div.mt-notice', { hidden: true, role: 'status' });
     const main = h('div.mt-main', {}, this.card('Text', this.text, this.buttons(), this.notice, this.tokens, this.branches), this.completer());
     const aside = h('aside.mt-card.mt-aside', {}, h('h2', { text: 'Next token' }), this.next, this.sliders(), this.layers());
     this.root.replaceChildren(h('div.mt-layout.mt-text', {}, main, aside));
@@ -55,8 +56,8 @@ class TextTab {
     return h('section.mt-card.mt-compose', {}, h('h2.mt-title', { text: title }), ...children);
   }
 
-  button(id, text, help, onclick) {
-    return h('button.mt-button', { id, text, title: help, type: 'button', onclick: () => onclick().catch((e) => this.complain(e)) });
+  button(id, text, help, onclick, complain = (error) => this.complain(error)) {
+    return h('button.mt-button', { id, text, title: help, type: 'button', onclick: () => onclick().catch(complain) });
   }
 
   buttons() {
@@ -64,7 +65,7 @@ class TextTab {
     return h(
       'div.mt-source', {}, this.model,
       this.button('mt-text-undo', 'Undo', 'take back the last token', () => (this.tree.undo(), this.read())),
-      this.button('mt-text-step', 'Take the likeliest', 'append the first of the list', () => this.append(this.found[0].chip)),
+      this.button('mt-text-step', 'Take the likeliest', 'append the first of the list', async () => this.found.length && this.append(this.found[0].chip)),
       this.greedyButton,
     );
   }
@@ -100,8 +101,9 @@ class TextTab {
     this.stop = h('input.mt-input', { id: 'mt-text-stop', placeholder: 'end before this', 'aria-label': 'Stop string' });
     const fields = [['Tokens', this.length], ['Takes', this.takes], ['Seed', this.seed], ['Stop', this.stop]];
     const row = h('div.mt-form', {}, ...fields.map(([text, input]) => h('div.mt-field', {}, h('label', { for: input.id, text }), input)));
-    this.go = this.button('mt-text-go', 'Complete', 'let the model go on; click again to stop', () => this.complete());
-    return this.card('Completion', row, this.go, this.output);
+    const complain = (error) => (this.output.replaceChildren(), tell(this.told, error.message, true));
+    this.go = this.button('mt-text-go', 'Complete', 'let the model go on after the last token; click again to stop', () => this.complete(), complain);
+    return this.card('Completion', row, this.go, this.told, this.output);
   }
 
   order(more = {}) {
@@ -110,12 +112,21 @@ class TextTab {
 
   typed() {
     this.tree = new TokenTree();
+    this.forget();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.read().catch((e) => this.complain(e)), WAIT);
   }
 
+  /** What was written belongs to another text or model. */
+  forget() {
+    if (this.aborter) this.aborter.abort();
+    this.output.replaceChildren();
+    tell(this.told, '');
+  }
+
   reset() {
     this.tree = new TokenTree();
+    this.forget();
     return this.read().catch((e) => this.complain(e));
   }
 
@@ -191,7 +202,7 @@ class TextTab {
   async showLens() {
     const { layers } = await this.api.send('/text/lens', 'POST', this.order());
     this.lens.replaceChildren(
-      ...layers.map((row) => h('div.mt-lens-row', {}, h('span.mt-label', { text: row.layer ? `after block ${row.layer}` : 'embedding' }), ...row.chips.map((chip, n) => h('span.mt-token', { title: `id ${chip.id}: ${(100 * row.probabilities[n]).toFixed(2)} %` }, h('b', { text: chip.label }))))),
+      ...layers.map((row) => h('div.mt-lens-row', {}, h('span.mt-label', { text: row.layer ? `after block ${row.layer}` : 'embedding' }), ...row.chips.map((chip, n) => h('span.mt-token', { title: `id ${chip.id}: ${(100 * row.probabilities[n]).toFixed(2)} %` }, h('b', { text: chip.label }), h('i', { text: `${(100 * row.probabilities[n]).toFixed(0)} %` }))))),
     );
   }
 
@@ -202,12 +213,18 @@ class TextTab {
     }
     this.aborter = new AbortController();
     this.go.textContent = 'Stop';
+    this.output.replaceChildren();
+    tell(this.told, '');
     const outputs = [];
+    let begun = '';
     const hear = (line) => {
       if (line.error) throw new Error(line.error);
-      if (line.notice) return this.say(line.notice);
-      if (!outputs[line.take]) outputs[line.take] = h('p.mt-output', {}, h('span.mt-soft', { text: this.text.value }), h('span', { 'data-take': line.take }));
-      outputs[line.take].lastChild.textContent += line.text;
+      if (line.notice) return tell(this.told, line.notice);
+      if (line.begun !== undefined) return (begun = line.begun);
+      if (!outputs[line.take]) outputs[line.take] = h('p.mt-output', {}, h('span.mt-soft', { text: begun }), h('span', { 'data-take': line.take }));
+      const written = outputs[line.take].lastChild;
+      written.textContent += line.text;
+      if (line.finished === 'end') outputs[line.take].append(h('span.mt-soft', { text: written.textContent ? ' ■' : '■ the model ended the text at once', title: 'the model ended the text here' }));
       this.output.replaceChildren(...outputs.filter(Boolean));
     };
     const stop = this.stop.value ? [this.stop.value] : [];
@@ -222,14 +239,20 @@ class TextTab {
     }
   }
 
-  say(line, bad = false) {
-    this.notice.hidden = !line;
-    this.notice.textContent = line;
-    this.notice.classList.toggle('mt-bad', bad);
+  say(line) {
+    tell(this.notice, line);
   }
 
   complain(error) {
-    if (this.notice) this.say(error.message, true);
-    else this.root.replaceChildren(h('div.mt-notice.mt-bad', { text: error.message }));
+    if (!this.notice) return this.root.replaceChildren(h('div.mt-notice.mt-bad', { text: error.message }));
+    for (const stale of [this.tokens, this.next, this.branches, this.lens]) stale.replaceChildren();
+    this.found = [];
+    tell(this.notice, error.message, true);
   }
+}
+
+function tell(notice, line, bad = false) {
+  notice.hidden = !line;
+  notice.textContent = line;
+  notice.classList.toggle('mt-bad', bad);
 }

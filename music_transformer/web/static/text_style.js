@@ -2,7 +2,10 @@
 const CSS = `
 .mt-text .mt-compose > .mt-title { font-size: 18px; }
 .mt-text-area { width: 100%; resize: vertical; font: 15px/1.5 ui-monospace, monospace; }
-.mt-tokens { display: flex; flex-wrap: wrap; gap: 4px; max-height: 320px; overflow: auto; }
+.mt-text .mt-aside { position: static; max-height: none; }
+.mt-text .mt-input::placeholder { color: var(--mt-soft); font-style: italic; opacity: 0.8; }
+.mt-tokens { display: flex; flex-wrap: wrap; gap: 4px; }
+@media (min-width: 1021px) { .mt-tokens { max-height: 320px; overflow: auto; } }
 .mt-token { display: inline-grid; justify-items: center; border: 1px solid var(--mt-line); border-radius: 6px; padding: 1px 5px;
   font: 13px/1.35 ui-monospace, monospace; background: color-mix(in srgb, var(--mt-accent) calc(45% * var(--surprise, 0)), var(--mt-raised)); }
 .mt-token b { font-weight: 500; white-space: pre; }
