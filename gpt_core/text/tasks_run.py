@@ -65,7 +65,7 @@ def finetune(
     }
     loaded = Data(Shard.open(shards, "train"), Shard.open(shards, "validation"), run=begun)
     cut = {"sources_cut_to_the_window": record["splits"]["train"]["cut"]}
-    return run(model, loaded, config, base.codec, start, cut if any(cut.values()) else None)
+    return run(model, loaded, config, base.codec, start, also=cut if any(cut.values()) else None)
 
 
 def task_of(model: Checkpoint) -> TaskConfig:

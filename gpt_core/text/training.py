@@ -66,7 +66,7 @@ def train_text(shards: Path, shape: GPTConfig, config: TrainConfig, start: Start
 
 
 def run(
-    model: GPT, data: Data, config: TrainConfig, codec: TextCodec, start: Start, also: dict[str, Any] | None = None
+    model: GPT, data: Data, config: TrainConfig, codec: TextCodec, start: Start, *, also: dict[str, Any] | None = None
 ) -> float:
     """Give a model and its data to the core's loop, with a log beside the checkpoint; ``also`` goes into its first line."""
     if start.init_from:
