@@ -82,12 +82,10 @@ def _metavar(s: OptionSpec) -> str | None:
 
 
 def _range_text(s: OptionSpec) -> str:
-    if s.low is None and s.high is None:
-        return ""
+    if s.low is None:
+        return "" if s.high is None else f"; at most {_bound(s.high)}"
     if s.high is None:
         return f"; at least {_bound(s.low)}"
-    if s.low is None:
-        return f"; at most {_bound(s.high)}"
     return f"; {_bound(s.low)} to {_bound(s.high)}"
 
 
