@@ -112,11 +112,15 @@ class Gpt2Weights:
         return name if name.startswith("lm_head") else self.prefix + name
 
     def get(self, name: str) -> Tensor:
-        """Return a weight under our name and in our layout; UserError where its shape is not the config's."""
+        """Return a weight under our name and in our layout; UserError where shape or numbers are not as they must be."""
         tensor = _turn(name, self.files.get(self._stored_name(name)))
         wanted = weight_shape(name, self.config)
         if tuple(tensor.shape) != wanted:
             raise UserError(f"{self.folder}: {name} has shape {tuple(tensor.shape)} but the config asks for {wanted}")
+        if not bool(tensor.isfinite().all()):
+            raise UserError(
+                f"{self.folder}: {name} holds what is no finite number; the weights are damaged, use another copy"
+            )
         return tensor
 
 

@@ -168,6 +168,16 @@ def test_a_damaged_file_is_refused(kind, codec, tmp_path):
             import_gpt2(folder, tmp_path / "ours", say=quiet)
 
 
+def test_numbers_that_are_none_are_refused_before_anything_is_written(codec, tmp_path):
+    model = hugging_face_model(codec, n_layer=2, n_head=2, n_embd=32)
+    with torch.no_grad():
+        model.transformer.h[1].mlp.c_fc.weight[3, 5] = float("nan")
+    folder = write_folder(model, codec, tmp_path / "a")
+    with pytest.raises(UserError, match=r"a: h\.1\.mlp\.c_fc\.weight holds what is no finite number"):
+        import_gpt2(folder, tmp_path / "ours", say=quiet)
+    assert not (tmp_path / "ours").exists()
+
+
 def test_refusals_say_what_to_do(codec, tmp_path):
     folder = write_folder(hugging_face_model(codec, n_layer=2, n_head=2, n_embd=32), codec, tmp_path / "a")
     (folder / "vocab.json").unlink()
