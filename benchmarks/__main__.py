@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME ...]``: run the benchmark scripts one after another; what is missing is skipped by name."""
+"""``python -m benchmarks [NAME ...]``: run the benchmark scripts one after another; what is missing is skipped by name.
+
+Those that read music want MT_DATA, a folder of MIDI files (100 of them, spread over it, are read), and MT_SHARDS, a corpus.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from importlib.util import find_spec
 
 @dataclass(frozen=True)
 class Script:
-    """One script of this folder, the libraries it compares with, and whether it needs a folder of MIDI files."""
+    """One script of this folder, the libraries it compares with, what it is told, and whether it needs a folder of MIDI files."""
 
     name: str
     peers: tuple[str, ...] = ()
     corpus: bool = False
+    arguments: tuple[str, ...] = ()
 
 
 SCRIPTS = (
@@ -24,9 +28,9 @@ SCRIPTS = (
     Script("decode_quality"),
     Script("attention", peers=("playwright",)),
     Script("training", peers=("transformers",)),
-    Script("stages", corpus=True),
-    Script("codec", peers=("symusic", "miditok", "note_seq"), corpus=True),
-    Script("midi_import", peers=("symusic", "pretty_midi"), corpus=True),
+    Script("stages", corpus=True),  # its peers live elsewhere too
+    Script("codec", corpus=True, arguments=("--files=100",)),
+    Script("midi_import", corpus=True, arguments=("--files=100",)),
 )
 
 
@@ -40,7 +44,7 @@ def run(script: Script) -> int:
     if script.corpus and not folder:
         print(f"({script.name} needs MIDI files: skipped; set MT_DATA to a folder of them)", flush=True)
         return 0
-    arguments = [folder] if script.corpus and folder else []
+    arguments = [*([folder] if script.corpus and folder else []), *script.arguments]
     return subprocess.run([sys.executable, "-m", f"benchmarks.{script.name}", *arguments]).returncode
 
 

@@ -1,7 +1,7 @@
 """The event codec on whole corpora: how far a round trip moves notes, and how many notes it takes a second.
 
-Rerun: ``.venv/bin/python -m benchmarks.codec FOLDER_OF_MIDI [--every N]``; N > 1 decodes only each Nth file id by id
-(all files go through the encoder and its grid).
+Rerun: ``.venv/bin/python -m benchmarks.codec FOLDER_OF_MIDI [--every N] [--files N]``; --every 10 decodes only each tenth
+file id by id (all files go through the encoder and its grid), --files 100 reads 100 files spread over the folder.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.midi_files import spread
 from gpt_core.errors import UserError
 from music_transformer.events import decode, encode_array, normalize
 from music_transformer.midi import read_midi
@@ -94,8 +95,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--files", type=int, help="read only this many")
     args = parser.parse_args()
-    paths = sorted(p for p in args.folder.rglob("*") if p.suffix.lower() in (".mid", ".midi"))
+    paths = spread(args.folder, args.files)
     t = run(paths, args.every)
     print(f"files {t.files:,} (refused {t.refused}), notes {t.notes:,}, ids {t.ids:,}")
     print(f"largest onset error {t.onset * 1000:.3f} ms, largest end error {t.length * 1000:.3f} ms")

@@ -1,10 +1,11 @@
 """MIDI import against the verdicts on odd files, and note for note against mido, symusic and pretty_midi.
 
-Rerun: ``.venv/bin/python -m benchmarks.midi_import ODDMIDI_FOLDER [MORE_FOLDERS ...]``
+Rerun: ``.venv/bin/python -m benchmarks.midi_import ODDMIDI_FOLDER [MORE_FOLDERS ...] [--files N]``
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
 import csv
 import sys
@@ -12,8 +13,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.midi_files import spread
 from gpt_core.errors import UserError
 from music_transformer.midi import inspect_midi
 from music_transformer.midi_clock import Clock, Grid, read_grid
@@ -136,12 +139,15 @@ LIBRARIES: dict[str, Callable[[Path, Clock], Iterator[Row]]] = {
 def differential(files: list[Path]) -> None:
     """Print, per library, how many files it reads as we do, and what explains the others."""
     table: dict[tuple[str, str, str], list[str]] = collections.defaultdict(list)
+    libraries = {name: read for name, read in LIBRARIES.items() if find_spec(name)}
+    for name in LIBRARIES.keys() - libraries.keys():
+        print(f"({name} is not installed: skipped)")
     for path in files:
         try:
             it = ours(path)
         except UserError:
             continue
-        for library, read in LIBRARIES.items():
+        for library, read in libraries.items():
             try:
                 theirs = list(read(path, it.clock))
             except Exception as error:
@@ -184,10 +190,16 @@ def as_indexed(row: dict[str, str], got: tuple[int, float] | str) -> bool:
     return not row["verdict"].startswith("ACCEPT") or abs(got[1] - float(row["note_end_s"])) <= 0.5
 
 
-def main(folders: list[str]) -> None:
-    odd = Path(folders[0])
-    verdicts(odd)
-    files = sorted(p for f in folders for p in Path(f).rglob("*") if p.suffix.lower() in (".mid", ".midi"))
+def main(argv: list[str]) -> None:
+    """Print both tables; the first only for a folder with an INDEX.tsv."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--files", type=int, help="compare only this many of each folder, evenly spread")
+    args = parser.parse_args(argv)
+    for folder in args.folders:
+        if (folder / "INDEX.tsv").is_file():
+            verdicts(folder)
+    files = sorted(f for folder in args.folders for f in spread(folder, args.files))
     print(f"{len(files)} files")
     differential(files)
 

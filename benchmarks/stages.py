@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpt_core.errors import UserError
+from benchmarks.midi_files import spread
 
 PEERS = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "music-transformer" / "midi-peers"
 Work = Callable[[Path], Any]
@@ -214,10 +214,7 @@ def main(argv: list[str]) -> None:
     if str(args.folder) == "install":
         install()
         return
-    found = sorted(p for p in args.folder.rglob("*") if p.suffix.lower() in (".mid", ".midi"))
-    if not found:
-        raise UserError(f"{args.folder} holds no MIDI files")
-    files = found[:: max(1, len(found) // args.files)][: args.files]
+    files = spread(args.folder, args.files)
     warnings.simplefilter("ignore")
     parts = args.parts.split(",")
     print(

@@ -1,6 +1,6 @@
 """Training speed: our loop, a plain nanoGPT-style loop and Hugging Face's model in a plain loop; Muon; relative attention.
 
-python -m benchmarks.training [loops|optimizers|relative ...] [--width 256] [--batch 4] [--rounds 5] [--precision fp32]
+python -m benchmarks.training [loops|optimizers|relative ...] [--width 256] [--batch 4] [--rounds 5] [--precision auto]
 
 Every contestant is a process of its own that waits for its turn, since how the C library keeps memory is settled for a whole
 process: each runs with our setting and, marked "default memory", without it. In each round each takes a few steps.
@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gpt_core.config import GPTConfig
-from gpt_core.device import keep_large_blocks
+from gpt_core.device import fast_bf16, keep_large_blocks
 
 Step = Callable[[], Any]
 PLAIN = "default memory"
@@ -229,10 +229,14 @@ def main(argv: list[str]) -> None:
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
     for name, value in {"width": 256, "layers": 6, "context": 1024, "batch": 4, "steps": 1, "rounds": 5}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument(
+        "--precision", choices=("auto", "fp32", "bf16"), default="auto", help="auto: what train would choose"
+    )
     parser.add_argument("--folder", default="", help=argparse.SUPPRESS)
     parser.add_argument("--worker", default="", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
+    if args.precision == "auto":
+        args.precision = "bf16" if fast_bf16(torch.device("cpu")) else "fp32"
     if args.worker:
         work(args.worker, args)
         return

@@ -23,7 +23,8 @@ served at ``/mt/static/<file>``. ``static/style.css`` holds the colours as custo
 
 What a tab gets from the session
 --------------------------------
-- ``session.piano() -> gpt_core.checkpoint.Checkpoint``: the one music model, loaded once; safe in any thread.
+- ``session.models``: the models a visitor may choose; ``.music(name) -> gpt_core.checkpoint.Checkpoint`` (None: the app's own),
+  loaded once; ``.names("music")``, ``.get("text", name)``. Safe in any thread.
 - ``with session.turns.turn(visitor) as turn: ...`` around heavy model work: waits for its place in the queue, raises
   UserError ("8 others are waiting ...") where the queue is full. Short work (one forward pass) needs no turn.
 - ``session.shelf(visitor) -> shelf.Shelf``: the visitor's pieces on disk; ``.get(id) -> Piece`` (UserError if unknown),

@@ -65,13 +65,14 @@ class Api:
         top_k: int | None = None,
         top_p: float | None = None,
         min_p: float | None = None,
+        model: str | None = None,
         request: gr.Request | None = None,
     ) -> tuple[list[str], dict[str, Any]]:
         """Continue a MIDI file: the whole pieces as MIDI files, and what was done."""
         if not file:
             raise UserError("give a MIDI file to continue, or call /generate")
         order = {"seconds": seconds, "takes": takes, "seed": seed, "preset": preset, "at": at, "until": until}
-        order |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        order |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "model": model or None}
         return self._compose(Path(file).read_bytes(), order, request)
 
     @_sentences
@@ -81,10 +82,12 @@ class Api:
         takes: int = 1,
         seed: int | None = None,
         preset: str = "balanced",
+        model: str | None = None,
         request: gr.Request | None = None,
     ) -> tuple[list[str], dict[str, Any]]:
         """Write a piece from nothing: MIDI files, and what was done."""
-        return self._compose(None, {"seconds": seconds, "takes": takes, "seed": seed, "preset": preset}, request)
+        order = {"seconds": seconds, "takes": takes, "seed": seed, "preset": preset, "model": model or None}
+        return self._compose(None, order, request)
 
     @_sentences
     def _inspect(self, file: str) -> dict[str, Any]:
@@ -103,10 +106,10 @@ class Api:
         return str(render_wav(read(Path(file).read_bytes())[0], self._folder() / "piece.wav"))
 
     @_sentences
-    def _next_events(self, file: str | None, at: float | None = None) -> list[dict[str, Any]]:
+    def _next_events(self, file: str | None, at: float | None = None, model: str | None = None) -> list[dict[str, Any]]:
         """The ten likeliest next events at second ``at`` of a file (its end if none)."""
         score = read(Path(file).read_bytes())[0] if file else None
-        return [event._asdict() for event in likeliest(self.session.piano(), draft(score, at))]
+        return [event._asdict() for event in likeliest(self.session.models.music(model or None), draft(score, at))]
 
     @_sentences
     def _recreate(self, file: str, request: gr.Request | None = None) -> tuple[str, bool]:
@@ -116,7 +119,7 @@ class Api:
         if receipt is None:
             raise UserError("this file carries no receipt; only pieces composed here do")
         with self.session.turns.turn(_who(request)):
-            made = recreate(receipt, self.session.piano())
+            made = recreate(receipt, self.session.models.maker({"model": receipt.model}))
         return str(self._save("again.mid", made)), made == data
 
     def _compose(
@@ -125,8 +128,8 @@ class Api:
         order = order_from(asked)
         score, report = read(data) if data is not None else (None, None)
         composition = Composition(
-            self.session.piano(), score, order.compose, order.sampling, source=data,
-            model_name=self.session.about_model(),
+            self.session.models.music(order.model), score, order.compose, order.sampling, source=data,
+            model_name=order.model or self.session.models.usual,
         )  # fmt: skip
         with self.session.turns.turn(_who(request)):
             for _ in composition.steps():

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Response
 from music_transformer.samples import TITLES
 from music_transformer.web.asking import Visitor
 from music_transformer.web.component import mount
-from music_transformer.web.reading import Models, Views, read_music, read_text
+from music_transformer.web.reading import Views, read_music, read_text
 from music_transformer.web.session import Session
 
 TITLE = "Attention"
@@ -24,7 +24,7 @@ def build(session: Session) -> None:
 def routes(session: Session) -> APIRouter:
     """Open a view of a piece or a text, then fetch its layers as bytes (see ``arc_query.ArcPack``)."""
     router = APIRouter()
-    models, views = Models(session), Views()
+    models, views = session.models, Views()
 
     def opened(visitor: str, view: Any) -> dict[str, Any]:
         return {"id": views.add(visitor, view), "manifest": view.manifest()}
@@ -35,7 +35,7 @@ def routes(session: Session) -> APIRouter:
 
     @router.post("/attention/music")
     def music(visitor: Visitor, order: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
-        return opened(visitor, read_music(models, visitor, order))
+        return opened(visitor, read_music(session, visitor, order))
 
     @router.post("/attention/text")
     def text(visitor: Visitor, order: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:

@@ -24,9 +24,10 @@ router = APIRouter()
 
 @dataclass(frozen=True)
 class Moment:
-    """A piece (None: nothing yet), a second in it (None: its end), and events chosen one by one from there."""
+    """A piece (None: nothing yet), a second in it (None: its end), events chosen one by one from there, and which model looks."""
 
     piece: str | None = None
+    model: str | None = None
     at: float | None = None
     events: tuple[int, ...] = ()
 
@@ -39,7 +40,7 @@ def _draft(own: Shelf, moment: Moment) -> Draft:
 def next_events(here: Here, own: Own, moment: Moment) -> dict[str, Any]:
     """The ten likeliest next events, the ten likeliest strikes, where they would stand, and the notes chosen so far."""
     now = _draft(own, moment)
-    ranked = likeliest(here.piano(), now, VOCAB_SIZE)
+    ranked = likeliest(here.models.music(moment.model), now, VOCAB_SIZE)
     new = [n for n in now.score().notes if n.start >= now.cut.join - 1e-6]
     return {
         "join": now.cut.join,
@@ -72,9 +73,9 @@ def keep(own: Own, moment: Moment) -> Piece:
 
 @router.get("/pieces/{id}/meters")
 def meters(here: Here, own: Own, id: str) -> dict[str, Any]:
-    """Figures of the new part beside those of what it continues; kept in the sidecar, as they never change."""
+    """Figures of the new part beside those of what it continues, the surprise of its model among them; kept in the sidecar."""
     piece = own.get(id)
-    if piece.facts.get("meters", {}).get("checkpoint") != here.piano().sha:
+    if piece.facts.get("meters", {}).get("checkpoint") != here.models.maker(piece.facts).sha:
         piece = own.change(id, facts={**piece.facts, "meters": _measured(here, own, piece)})
     return piece.facts["meters"]
 
@@ -83,11 +84,12 @@ def _measured(here: Session, own: Shelf, piece: Piece) -> dict[str, Any]:
     score = own.score(piece.id)
     composed = piece.parent is not None or piece.kind == "take"
     join = piece.join if composed else 0.0
-    before, after = nats_per_event(here.piano(), score, join)
+    model = here.models.maker(piece.facts)
+    before, after = nats_per_event(model, score, join)
     rows = {"new" if composed else "piece": {**measure(score, join, piece.until).to_dict(), "nats": _number(after)}}
     if composed and join > 0:
         rows["prompt"] = {**measure(score, 0.0, join).to_dict(), "nats": _number(before)}
-    return {"checkpoint": here.piano().sha, "rows": rows}
+    return {"checkpoint": model.sha, "rows": rows}
 
 
 def _number(value: float) -> float | None:
@@ -105,5 +107,5 @@ def recreate_piece(here: Here, visitor: Visitor, own: Own, id: str) -> dict[str,
         raise UserError("this file carries no receipt; only pieces composed here do")
     with here.turns.turn(visitor):
         began = time.perf_counter()
-        made = recreate(receipt, here.piano())
+        made = recreate(receipt, here.models.maker({"model": receipt.model}))
     return {"same": made == data, "bytes": len(made), "took": round(time.perf_counter() - began, 2)}

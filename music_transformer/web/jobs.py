@@ -127,7 +127,12 @@ def start_composition(session: Session, shelf: Shelf, order: Order) -> Compositi
     if order.piece is not None:
         score, source = shelf.score(order.piece), shelf.midi(order.piece)
     return Composition(
-        session.piano(), score, order.compose, order.sampling, source=source, model_name=session.about_model()
+        session.models.music(order.model),
+        score,
+        order.compose,
+        order.sampling,
+        source=source,
+        model_name=order.model or session.models.usual,
     )
 
 

@@ -21,12 +21,13 @@ def build(session: Session) -> None:
     mount("compose", "mt-compose")
     common: list[Component] = [_number("seconds", 20), _number("takes", 1), _number("seed"), _preset()]
     drawn = [_number(name) for name in ("at", "until", "temperature", "top_k", "top_p", "min_p")]
+    model = gr.Textbox(value=None, visible=False, label="model")
     ports: dict[str, tuple[list[Component], list[Component]]] = {
-        "continue": ([_midi(), *common, *drawn], [_files(), _json()]),
-        "generate": (common, [_files(), _json()]),
+        "continue": ([_midi(), *common, *drawn, model], [_files(), _json()]),
+        "generate": ([*common, model], [_files(), _json()]),
         "inspect": ([_midi()], [_json()]),
         "render": ([_midi()], [_file()]),
-        "next_events": ([_midi(), _number("at")], [_json()]),
+        "next_events": ([_midi(), _number("at"), model], [_json()]),
         "recreate": ([_midi()], [_file(), gr.Checkbox(visible=False, label="the same bytes")]),
     }
     for name, act in Api(session).endpoints.items():

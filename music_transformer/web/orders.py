@@ -19,9 +19,10 @@ _COMPOSE_FIELDS = ("seconds", "takes", "seed", "at", "until")
 
 @dataclass(frozen=True)
 class Order:
-    """One request of a visitor: continue ``piece`` (None: from nothing)."""
+    """One request of a visitor: continue ``piece`` (None: from nothing) with ``model`` (None: the app's own)."""
 
     piece: str | None = None
+    model: str | None = None
     preset: str = DEFAULT_PRESET
     compose: ComposeConfig = field(default_factory=ComposeConfig)
     sampling: Sampling = field(default_factory=Sampling)
@@ -30,13 +31,15 @@ class Order:
 def order_from(data: Any) -> Order:
     """JSON of a request -> Order; UserError names what is unknown, missing or out of range.
 
-    Keys: piece, preset, seconds, takes, seed, at, until, and every field of Sampling, which then overrides the preset.
+    Keys: piece, model, preset, seconds, takes, seed, at, until, and every field of Sampling, which then overrides the preset.
     """
     if not isinstance(data, dict):
         raise UserError('an order must be a JSON object, for instance {"seconds": 20}')
     given = {key: value for key, value in data.items() if value is not None}
     preset = given.pop("preset", DEFAULT_PRESET)
-    piece = given.pop("piece", None)
+    piece, model = given.pop("piece", None), given.pop("model", None)
+    if model is not None and not isinstance(model, str):
+        raise UserError(f"model is {model!r:.40}, not a name; give one as a text")
     if not isinstance(preset, str) or preset not in PRESETS:
         raise UserError(f"there is no preset {preset!r:.40}; choose one of {', '.join(PRESETS)}")
     asked = {s.name: _plain(s, given.pop(s.name)) for s in _asked() if s.name in given}
@@ -50,7 +53,7 @@ def order_from(data: Any) -> Order:
     length = compose.seconds if compose.until is None else compose.until - (compose.at or 0.0)
     if compose.takes > MOST_TAKES or length > LONGEST:
         raise UserError(f"ask for at most {MOST_TAKES} takes and {LONGEST:g} seconds at once; you can go on from there")
-    return Order(piece, preset, compose, sampling)
+    return Order(piece, model, preset, compose, sampling)
 
 
 def _asked() -> list[OptionSpec]:

@@ -43,13 +43,18 @@ def static(name: str) -> Response:
 @router.get("/config")
 def config(here: Here, own: Own) -> dict[str, Any]:
     """What the page's form offers; the first answer that gives a newcomer a cookie."""
-    return {**orders.form(), "samples": TITLES, "max_upload": here.config.max_upload}
+    return {
+        **orders.form(),
+        "models": here.models.names("music"),
+        "samples": TITLES,
+        "max_upload": here.config.max_upload,
+    }
 
 
 @router.get("/about")
-def about(here: Here) -> dict[str, Any]:
+def about(here: Here, model: str | None = None) -> dict[str, Any]:
     """Which model composes and what plays."""
-    return here.about()
+    return here.about(model)
 
 
 @router.get("/sounds")

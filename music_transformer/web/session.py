@@ -1,4 +1,4 @@
-"""Session: what all tabs share: the model, the queue, the visitors and their shelves."""
+"""Session: what all tabs share: the models, the queue, the visitors and their shelves."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 from fastapi import Request, Response
 
 from gpt_core.errors import UserError
-from music_transformer.web.settings import AUTH_VARIABLE, MODEL_VARIABLE, ServeConfig
+from music_transformer.web.model_list import Models
+from music_transformer.web.settings import AUTH_VARIABLE, ServeConfig
 from music_transformer.web.shelf import Shelf, shelf_folder
 from music_transformer.web.turns import Turns
-
-if TYPE_CHECKING:
-    from gpt_core.checkpoint import Checkpoint
 
 COOKIE = "mt_visitor"
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -35,12 +33,11 @@ class Session:
     def __init__(self, config: ServeConfig | None = None) -> None:
         self.config = config or ServeConfig()
         self.turns = Turns(self.config.queue_size)
+        self.models = Models(self.config)
         self.root = Path(self.config.folder) if self.config.folder else default_folder()
         self.scratch = tempfile.TemporaryDirectory(prefix="music-transformer-")
         self.login: Callable[[Request], str | None] = lambda request: None  # who is logged in; page.py sets it
         self.jobs: dict[tuple[str, str], Any] = {}  # (visitor, id) -> the composition that runs; see stream.py
-        self._piano: Checkpoint | None = None
-        self._loading = threading.Lock()
         self._shelves: WeakValueDictionary[str, Shelf] = WeakValueDictionary()  # one object per visitor at any time
         self._recent: deque[Shelf] = deque(maxlen=_SHELVES)
         self._shelving = threading.Lock()
@@ -51,21 +48,6 @@ class Session:
         text = self.config.auth or os.environ.get(AUTH_VARIABLE)
         return accounts_from(text) if text else None
 
-    @property
-    def model_name(self) -> str:
-        """The model's name or folder."""
-        chosen = self.config.model
-        return os.environ.get(MODEL_VARIABLE, chosen) if chosen == ServeConfig.model else chosen
-
-    def piano(self) -> Checkpoint:
-        """The music model, loaded when it is first asked for."""
-        with self._loading:
-            if self._piano is None:
-                from music_transformer.models import load
-
-                self._piano = load(self.model_name, self.config.device)
-            return self._piano
-
     def warm_up(self) -> threading.Thread:
         """Load the model and render the page's sounds in the background, so that the first click finds them ready."""
         thread = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
@@ -75,7 +57,7 @@ class Session:
     def _warm_up(self) -> None:
         from music_transformer.sample_bank import sample_bank
 
-        for load in (self.piano, sample_bank):
+        for load in (self.models.music, sample_bank):
             try:
                 load()
             except UserError:
@@ -102,20 +84,16 @@ class Session:
                 self._recent.append(shelf)
             return shelf
 
-    def about_model(self) -> str:
-        """The model's short name, as receipts carry it."""
-        return Path(self.model_name).name
-
-    def about(self) -> dict[str, Any]:
+    def about(self, model: str | None = None) -> dict[str, Any]:
         """What plays and what composes, as JSON types, for the page's foot."""
         from music_transformer.audio import sound_line
         from music_transformer.version import package_version
 
-        piano = self.piano()
+        piano = self.models.music(model)
         size = sum(p.numel() for p in piano.model.parameters())
         return {
             "version": package_version(),
-            "model": self.about_model(),
+            "model": model or self.models.usual,
             "parameters": size,
             "checkpoint": piano.sha[:12],
             "sound": sound_line(),

@@ -14,7 +14,7 @@ from music_transformer.samples import TITLES
 from music_transformer.vocabulary import BOS
 from music_transformer.web.asking import Visitor
 from music_transformer.web.component import mount
-from music_transformer.web.reading import LONGEST_TEXT, Models, pieces_of, score_of
+from music_transformer.web.reading import LONGEST_TEXT, pieces_of, score_of
 from music_transformer.web.session import Session
 
 TITLE = "How it works"
@@ -29,7 +29,7 @@ def build(session: Session) -> None:
 def routes(session: Session) -> APIRouter:
     """Choices, one walk, and a model's inventory of weights; all JSON, all small."""
     router = APIRouter()
-    models = Models(session)
+    models = session.models
 
     @router.get("/steps")
     def choices() -> dict[str, Any]:
@@ -37,7 +37,7 @@ def routes(session: Session) -> APIRouter:
 
     @router.post("/steps")
     def walk(visitor: Visitor, order: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
-        return answer(models, visitor, order)
+        return answer(session, visitor, order)
 
     @router.get("/steps/inventory/{kind}/{name}")
     def inventory(kind: str, name: str) -> dict[str, Any]:
@@ -46,11 +46,11 @@ def routes(session: Session) -> APIRouter:
     return router
 
 
-def answer(models: Models, visitor: str, order: dict[str, Any]) -> dict[str, Any]:
+def answer(session: Session, visitor: str, order: dict[str, Any]) -> dict[str, Any]:
     """Walk ``{kind, model, text | piece | sample, position, layer, head}``; -1 as position is the last token."""
     kind = "text" if order.get("kind") == "text" else "music"
-    found = models.get(kind, str(order.get("model", "")))
-    ids = (_text_ids if kind == "text" else _music_ids)(models, found, visitor, order)[:_LENGTH]
+    found = session.models.get(kind, str(order.get("model", "")))
+    ids = (_text_ids if kind == "text" else _music_ids)(session, found, visitor, order)[:_LENGTH]
     position, layer, head = (_whole(order, name) for name in ("position", "layer", "head"))
     position = min(position, len(ids) - 1) if position >= 0 else len(ids) - 1
     walked = steps.walk(found.model, ids, position, layer, head)
@@ -73,11 +73,11 @@ def _whole(order: dict[str, Any], name: str) -> int:
     return value
 
 
-def _music_ids(models: Models, found: Any, visitor: str, order: dict[str, Any]) -> list[int]:
-    return [BOS, *encode(score_of(models.session, visitor, order))]
+def _music_ids(session: Session, found: Any, visitor: str, order: dict[str, Any]) -> list[int]:
+    return [BOS, *encode(score_of(session, visitor, order))]
 
 
-def _text_ids(models: Models, found: Any, visitor: str, order: dict[str, Any]) -> list[int]:
+def _text_ids(session: Session, found: Any, visitor: str, order: dict[str, Any]) -> list[int]:
     text = order.get("text")
     if not isinstance(text, str) or not text or len(text) > LONGEST_TEXT:
         raise UserError(f"there is no text to walk through; write 1 to {LONGEST_TEXT:,} characters")

@@ -12,7 +12,8 @@ from gpt_core.errors import UserError
 from gpt_core.options import check
 from gpt_core.text.complete import CompleteConfig, Piece, TextSampling
 from gpt_core.text.models import DEFAULT
-from music_transformer.web.reading import LONGEST_TEXT, Models
+from music_transformer.web.model_list import Models
+from music_transformer.web.reading import LONGEST_TEXT
 
 if TYPE_CHECKING:
     from torch import Tensor

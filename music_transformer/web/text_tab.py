@@ -17,7 +17,6 @@ from music_transformer.web import refusals
 from music_transformer.web.asking import Visitor
 from music_transformer.web.component import mount
 from music_transformer.web.lines import JsonLines
-from music_transformer.web.reading import Models
 from music_transformer.web.session import Session
 from music_transformer.web.text_reading import Readings, completion_from, sampling_from
 
@@ -28,7 +27,7 @@ _SHOWN = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 def build(session: Session) -> None:
     """The explorer and the completion, and both for programs."""
     mount("text", "mt-text")
-    readings = Readings(Models(session))
+    readings = Readings(session.models)
 
     def complete_text(text: str, settings: dict[str, Any]) -> list[str]:
         """Continue a text; ``settings``: model, max_new, takes, seed, stop (strings), appended (ids), special, past_end, and
@@ -55,7 +54,7 @@ def _told(act: Callable[[], Any]) -> Any:
 def routes(session: Session) -> APIRouter:
     """Read a text, re-score its next tokens, look through the layers, complete. The page keeps the tree of tokens."""
     router = APIRouter()
-    models = Models(session)
+    models = session.models
     readings = Readings(models)
 
     @router.get("/text")

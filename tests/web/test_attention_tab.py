@@ -10,7 +10,8 @@ from music_transformer.arc_query import ArcPack, ArcQuery, find_arcs
 from music_transformer.events import decode, encode
 from music_transformer.midi import read_midi
 from music_transformer.vocabulary import BOS
-from music_transformer.web.reading import MORE_VARIABLE, Models, read_text
+from music_transformer.web.model_list import MORE_VARIABLE, Models
+from music_transformer.web.reading import read_text
 from tests.text.gpt2_folders import hugging_face_model, small_codec, write_folder
 
 from .conftest import SAMPLE, lines_of
@@ -71,7 +72,7 @@ def test_an_imported_gpt2_shows_the_weights_that_transformers_computes(tmp_path,
     theirs, ids = hugging_face_model(codec, n_layer=3, n_head=3, n_embd=48), codec.encode(text)
     import_gpt2(write_folder(theirs, codec, tmp_path / "theirs"), tmp_path / "imported", say=lambda _: None)
     monkeypatch.setenv(MORE_VARIABLE, str(tmp_path / "imported"))
-    models = Models(session)
+    models = Models(session.config)
     assert "imported" in models.names("text") and "imported" not in models.names("music")
     view = read_text(models, {"model": "imported", "text": text})
     assert {"⏎", "⟨82⟩", "⟨ac⟩"} <= set(view.tokens.labels) and view.manifest()["kind"] == "text"

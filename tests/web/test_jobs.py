@@ -36,7 +36,7 @@ def test_stop_keeps_what_exists(session):
     assert piece.notes > 0 and piece.seconds < 299
     data = shelf.midi(piece.id)
     receipt = receipt_of(data)
-    assert receipt is not None and recreate(receipt, session.piano()) == data
+    assert receipt is not None and recreate(receipt, session.models.music()) == data
 
 
 def test_stop_before_its_turn_leaves_the_queue(session):

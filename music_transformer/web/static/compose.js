@@ -49,12 +49,13 @@ class Page {
     this.player.prepare();
     await this.takes.load();
     await this.choose(this.takes.get(read(CHOSEN)) || this.takes.pieces.at(-1) || null);
+    this.form.onmodel = () => (this.about(), this.explorer.moved());
     this.about();
   }
 
   async about() {
     try {
-      const { model, parameters, sound, version } = await this.api.json('/about');
+      const { model, parameters, sound, version } = await this.api.json(`/about?model=${encodeURIComponent(this.form.values.model)}`);
       this.el.foot.textContent = `${model}, ${(parameters / 1e6).toFixed(1)} million parameters · ${sound} · version ${version}`;
     } catch (error) {
       this.say(error.message, true);

@@ -23,7 +23,7 @@ export class Explorer {
     const { roll, player, piece } = this.page;
     player.pause();
     const at = Math.round(roll.playhead * 100) / 100;
-    this.moment = { piece: piece?.id, at: piece && at < roll.length - 0.05 && at > 0 ? at : null };
+    this.moment = { piece: piece?.id, model: this.page.form.values.model, at: piece && at < roll.length - 0.05 && at > 0 ? at : null };
     return this.look();
   }
 

@@ -14,17 +14,18 @@ export class Form {
   /** `config` is the answer of /config: fields with help and range, presets. */
   constructor(config) {
     this.config = config;
-    const start = { seconds: config.fields.seconds.default, takes: 1, preset: config.preset, seed: '', own: {} };
+    const start = { model: config.models[0], seconds: config.fields.seconds.default, takes: 1, preset: config.preset, seed: '', own: {} };
     this.values = { ...start, ...recall() };
+    if (!config.models.includes(this.values.model)) this.values.model = config.models[0];
     if (!config.presets[this.values.preset]) this.values.preset = config.preset;
-    this.node = h('div.mt-form', {}, this.length(), this.takes(), this.presets());
+    this.node = h('div.mt-form', {}, this.length(), this.takes(), this.presets(), config.models.length > 1 ? this.models() : null);
     this.advancedNode = this.advanced();
   }
 
   /** What an order needs; an unset seed is left to the server. */
   order() {
-    const { seconds, takes, preset, seed, own } = this.values;
-    const order = { seconds, takes, preset, ...own };
+    const { seconds, takes, preset, model, seed, own } = this.values;
+    const order = { seconds, takes, preset, model, ...own };
     if (seed !== '') order.seed = Number(seed);
     return order;
   }
@@ -59,6 +60,10 @@ export class Form {
       this.set({ own: {} });
       this.showAdvanced();
     });
+  }
+
+  models() {
+    return this.choice('Model', this.config.models.map((name) => [name, name]), 'model', 'which model composes: each has learned from other music', () => this.onmodel?.(this.values.model));
   }
 
   /** A row of buttons of which one is chosen. */
