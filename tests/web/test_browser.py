@@ -64,6 +64,22 @@ def test_upload_stream_hear_tree_rewrite_download_receipt(visit):
     page.locator("#mt-meters").get_by_text("Longest exact repeat").wait_for()
 
 
+def test_the_model_is_chosen_and_remembered(visit):
+    page = visit()
+    model = page.get_by_role("radiogroup", name="Model")
+    assert model.locator("span").all_inner_texts()[:2] == ["tiny", "piano"]
+    foot = page.locator(".mt-foot")
+    foot.get_by_text("tiny, 0.0 million").wait_for()
+    model.get_by_text("piano").click()
+    foot.get_by_text("piano, 2.8 million").wait_for()
+    short(page)
+    compose(page)
+    assert page.evaluate("mt.piece.facts.model") == "piano"
+    page.reload()
+    page.wait_for_function("window.mt?.form")
+    assert page.evaluate("mt.form.order().model") == "piano"
+
+
 def test_takes_rename_keep_delete_undo_and_a_reload_loses_nothing(visit):
     page = visit()
     open_sample(page)
