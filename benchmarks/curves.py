@@ -1,7 +1,8 @@
 """Training curves of one run or several: loss of the steps (smoothed) and validation, against tokens or events seen.
 
 Rerun: ``.venv/bin/python -m benchmarks.curves OUT.png NAME=RUN.log.jsonl ... --step-tokens 4096``; needs matplotlib. The logs are
-those that ``train`` writes beside its checkpoint; --step-tokens is the number of tokens of one step.
+those that ``train`` writes beside its checkpoint; --step-tokens is the number of tokens of one step, --begun the steps that the
+weights a run began from (``--init-from``) had seen before.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def smooth(values: np.ndarray, over: int = 10) -> np.ndarray:
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
-def plot(runs: Iterable[tuple[str, Path]], step_tokens: int, unit: str, out: Path) -> None:
+def plot(runs: Iterable[tuple[str, Path]], step_tokens: int, unit: str, out: Path, begun: int = 0) -> None:
     """Draw every run in a colour of its own: a line for its steps, dots for its evaluations."""
     import matplotlib
 
@@ -40,9 +41,9 @@ def plot(runs: Iterable[tuple[str, Path]], step_tokens: int, unit: str, out: Pat
     figure, axes = pyplot.subplots(figsize=(7, 4.2))
     for name, path in runs:
         steps, losses = read(path, "step", "loss")
-        (line,) = axes.plot(steps * step_tokens / 1e6, smooth(losses), label=name)
+        (line,) = axes.plot((steps + begun) * step_tokens / 1e6, smooth(losses), label=name)
         steps, nats = read(path, "validation", "validation")
-        axes.plot(steps * step_tokens / 1e6, nats, "o", color=line.get_color(), markersize=5)
+        axes.plot((steps + begun) * step_tokens / 1e6, nats, "o", color=line.get_color(), markersize=5)
     axes.set(xlabel=f"million {unit} seen", ylabel=f"nats per {unit.rstrip('s')}")
     axes.set_ylim(top=min(axes.get_ylim()[1], 6.5))
     axes.grid(alpha=0.3)
@@ -58,10 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("runs", nargs="+", help="NAME=LOG")
     parser.add_argument("--step-tokens", type=int, required=True)
+    parser.add_argument("--begun", type=int, default=0)
     parser.add_argument("--unit", default="tokens")
     args = parser.parse_args(arguments)
     runs = [(name, Path(path)) for name, _, path in (r.partition("=") for r in args.runs)]
-    plot(runs, args.step_tokens, args.unit, args.out)
+    plot(runs, args.step_tokens, args.unit, args.out, args.begun)
 
 
 if __name__ == "__main__":
