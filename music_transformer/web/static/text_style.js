@@ -27,6 +27,7 @@ const CSS = `
 .mt-lens-row { display: flex; gap: 4px; align-items: center; flex-wrap: wrap; padding: 3px 0; }
 .mt-lens-row .mt-label { min-width: 92px; }
 .mt-output { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 10px; }
+.mt-output + .mt-output { border-top: 1px solid var(--mt-line); margin-top: 10px; padding-top: 10px; }
 `;
 
 export function addStyle() {
