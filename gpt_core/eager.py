@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -25,6 +26,7 @@ Array = np.ndarray
 Product = Callable[[Array], Array]  # [B, in] -> [B, out]
 Shape = tuple[int, ...]  # (out, in)
 
+_SHARING = 4  # takes from which on it pays to read what all of them have read only once
 _packed: Shelf[dict[int, Tensor]] = Shelf()  # mkldnn's copies of weights, by the address of the original
 _fastest: dict[object, dict[Shape, str]] = {}  # for rows, threads and shapes: the name in _PRODUCTS per shape
 
@@ -128,6 +130,7 @@ class EagerEngine:
         self.name = "PyTorch and NumPy, fp32" + (f" ({why})" if why else "")
         self.cache: KVCache | None = None
         self.rows = 0
+        self._alike = 0
         self._scale = np.float32(1 / math.sqrt(self.config.head_size))
 
     def prefill(self, window: Tensor, takes: int) -> Tensor:
@@ -136,7 +139,7 @@ class EagerEngine:
         logits = self.model(window, cache, last_only=True)[:, -1]
         if len(window) == 1 and takes > 1:
             cache, logits = cache.expand(takes), logits.expand(takes, -1)
-        self.cache = cache
+        self.cache, self._alike = cache, window.shape[1] if len(window) == 1 and takes >= _SHARING else 0
         self.keys, self.values = ([t.numpy() for t in ts] for ts in (cache.keys, cache.values))
         self._prepare(cache.batch)
         return logits
@@ -190,7 +193,7 @@ class EagerEngine:
         keys[:, :, at], values[:, :, at] = qk[:, 1], qkv[:, 2]
         q = qk[:, 0] * self._scale
         bias = None if self._rel is None else _relative(q, self._rel[layer], at + 1)
-        mix = _mix_one if self.rows == 1 else _mix_many
+        mix = _mix_one if self.rows == 1 else partial(_mix_shared, alike=self._alike) if self._alike else _mix_many
         return mix(q, keys[:, :, : at + 1], values[:, :, : at + 1], bias).reshape(self.rows, c.n_embd)
 
 
@@ -211,6 +214,25 @@ def _mix_many(q: Array, keys: Array, values: Array, bias: Array | None) -> Array
     mask = None if bias is None else torch.from_numpy(bias)[:, :, None]
     query, k, v = (torch.from_numpy(x) for x in (q[:, :, None], keys, values))
     return F.scaled_dot_product_attention(query, k, v, attn_mask=mask, scale=1.0).numpy()[:, :, 0]
+
+
+def _mix_shared(q: Array, keys: Array, values: Array, bias: Array | None, alike: int) -> Array:
+    """The same for rows whose first ``alike`` keys and values are equal, those of one prompt: the first row's serve all.
+
+    They are read once instead of once a row, in products of a matrix and a matrix instead of a matrix and a vector.
+    """
+    query, k, v = (torch.from_numpy(x) for x in (q, keys, values))
+    rows, heads, n_keys, size = k.shape
+    score = query.new_empty(heads, rows, n_keys)
+    score[..., :alike] = torch.bmm(query.transpose(0, 1), k[0, :, :alike].mT)
+    own = torch.bmm(query.reshape(rows * heads, 1, size), k[:, :, alike:].flatten(0, 1).mT)
+    score[..., alike:] = own.view(rows, heads, -1).transpose(0, 1)
+    if bias is not None:
+        score += torch.from_numpy(bias).transpose(0, 1)
+    weights = score.softmax(-1)
+    mixed = torch.bmm(weights[..., :alike], v[0, :, :alike]).transpose(0, 1)
+    late = weights[..., alike:].transpose(0, 1).reshape(rows * heads, 1, -1)
+    return (mixed + torch.bmm(late, v[:, :, alike:].flatten(0, 1)).view(rows, heads, size)).numpy()
 
 
 def _turns(cos: Array, sin: Array) -> tuple[Array, Array]:

@@ -24,11 +24,16 @@ def ids_of(length: int, rows: int) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def worst(engine, model: GPT, rows: int, start: int = 5) -> float:
-    """Largest difference of an engine's logits from the model's in float64, over a whole window; they go up to about 8."""
+def worst(engine, model: GPT, rows: int, start: int = 5, *, alike: bool = False) -> float:
+    """Largest difference of an engine's logits from the model's in float64, over a whole window; they go up to about 8.
+
+    With ``alike`` all rows begin with the first one's ``start`` ids, which the engine is given once.
+    """
     ids = ids_of(model.config.context, rows)
+    if alike:
+        ids[:, :start] = ids[0, :start]
     wanted = copy.deepcopy(model).double()(ids)
-    off = float((engine.prefill(ids[:, :start], rows) - wanted[:, start - 1]).abs().max())
+    off = float((engine.prefill(ids[: 1 if alike else rows, :start], rows) - wanted[:, start - 1]).abs().max())
     for n in range(start, ids.shape[1]):
         off = max(off, float((engine.step(ids[:, n]) - wanted[:, n]).abs().max()))
     assert wanted.std() > 0.5 and wanted.isfinite().all()
@@ -42,6 +47,13 @@ def worst(engine, model: GPT, rows: int, start: int = 5) -> float:
 def test_logits_are_the_models(name, rows):
     model = sharp_model(name)
     assert worst(EagerEngine(model), model, rows) < 1e-4
+
+
+@pytest.mark.parametrize(("rows", "start"), [(2, 9), (4, 1), (5, 12)])
+@pytest.mark.parametrize("name", ["learned", "rotary", "relative", "clipped", "none"])
+def test_takes_of_one_prompt_are_the_models(name, rows, start):
+    model = sharp_model(name)
+    assert worst(EagerEngine(model), model, rows, start, alike=True) < 1e-4
 
 
 @pytest.mark.parametrize("name", ["learned", "rotary", "relative"])
