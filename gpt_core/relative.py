@@ -18,8 +18,8 @@ BLOCK = 128  # queries at a time
 
 
 def takes(q: Tensor, k: Tensor) -> bool:
-    """Say whether :func:`relative_attention` is for these: a whole sequence of more than a block, in float32, on a CPU."""
-    plain = q.device.type == "cpu" and q.dtype == torch.float32 and not torch.compiler.is_compiling()
+    """Say whether :func:`relative_attention` is for these: a whole sequence of more than a block, in fp32 or bf16, on a CPU."""
+    plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.bfloat16) and not torch.compiler.is_compiling()
     return plain and BLOCK < q.shape[2] == k.shape[2]
 
 
@@ -27,17 +27,22 @@ def relative_attention(q: Tensor, k: Tensor, v: Tensor, embedding: Tensor) -> Te
     """Return softmax((q·kᵀ + S_rel) / √D, causal) · v for q, k, v [B, H, T, D], as [B, H, T, D].
 
     ``embedding`` [H, M, D] holds one row per distance 0..M-1; farther keys share the last row. For the gradients, the
-    weights are kept: B·H·T·(T + 3·128) / 2 numbers.
+    weights are kept: B·H·T·(T + 3·128) / 2 numbers. bf16 goes to :mod:`gpt_core.relative_bf16`.
     """
     length = q.shape[2]
     distance = torch.arange(length - 1, -1, -1, device=q.device).clamp_(max=embedding.shape[1] - 1)
     table = embedding.index_select(1, distance)  # row c belongs to distance T-1-c
+    if q.dtype == torch.bfloat16:
+        from gpt_core.relative_bf16 import relative_attention_bf16
+
+        return relative_attention_bf16(q, k, v, table, list(spans(length)))
     trained = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, embedding))
     out: Tensor = _Attention.apply(q, k, v, table, trained)
     return out
 
 
-def _spans(length: int) -> Iterator[tuple[int, int]]:
+def spans(length: int) -> Iterator[tuple[int, int]]:
+    """First and last + 1 of each block of queries."""
     for start in range(0, length, BLOCK):
         yield start, min(start + BLOCK, length)
 
@@ -70,7 +75,7 @@ class _Attention(torch.autograd.Function):
         total = q.new_empty(batch, heads, length, 1)
         future = torch.ones(BLOCK, BLOCK, dtype=torch.bool).triu_(1)
         kept = []
-        for start, stop in _spans(length):
+        for start, stop in spans(length):
             each = _numbers(heads, start, stop)
             memory = q.new_empty(each * (batch if trained else 1))
             n = stop - start
@@ -100,7 +105,7 @@ class _Attention(torch.autograd.Function):
         dtable = torch.zeros_like(table)
         memory = q.new_empty(_numbers(heads, max(length - BLOCK, 0), length))
         scratch = q.new_empty(heads * BLOCK * length)
-        for (start, stop), weights in zip(_spans(length), kept, strict=True):
+        for (start, stop), weights in zip(spans(length), kept, strict=True):
             n, each = stop - start, _numbers(heads, start, stop)
             by_distance, dscores = _two_ways(memory, 0, heads, start, stop)
             memory[:each].view(heads, n, n + stop)[..., : n - 1] = 0  # what lies between the rows is read by distance

@@ -101,6 +101,28 @@ def test_attention_in_blocks_takes_what_a_model_trains_on():
     assert gap.abs().max() < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("length", "distances", "block"), [(300, 200, 128), (257, 257, 64), (150, 400, 32), (40, 9, 64)]
+)
+def test_in_bf16_it_is_about_as_near_to_the_truth_as_the_naive_form(length, distances, block):
+    truth, mine, plain = (relative_inputs(length, distances, 8, dtype=torch.double) for _ in range(3))
+    up = torch.randn(2, 2, length, 4, dtype=torch.double, generator=torch.Generator().manual_seed(9))
+
+    def run(attention, inputs, kind):
+        result = attention(*(x.to(kind) for x in inputs[:3]), inputs[3].to(kind))
+        result.backward(up.to(kind))
+        return [result.detach().double(), *(x.grad for x in inputs)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relative, "BLOCK", block)
+        got = run(relative.relative_attention, mine, torch.bfloat16)
+    assert got[0].dtype == torch.double and relative.takes(*(torch.zeros(1, 1, 300, 4, dtype=torch.bfloat16),) * 2)
+    naive, wanted = run(attention_naively, plain, torch.bfloat16), run(attention_naively, truth, torch.double)
+    for a, b, c in zip(got, naive, wanted, strict=True):
+        off, theirs = (float((x - c).norm() / c.norm()) for x in (a, b))
+        assert off < 0.012 and off < 1.2 * theirs, (off, theirs)
+
+
 def test_attention_in_blocks_never_holds_all_scores():
     q, k, v, embedding = relative_inputs(600, 600, 6, dtype=torch.float32)
     with Largest() as all_at_once:
