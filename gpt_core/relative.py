@@ -35,7 +35,7 @@ def relative_attention(q: Tensor, k: Tensor, v: Tensor, embedding: Tensor) -> Te
     if q.dtype == torch.bfloat16:
         from gpt_core.relative_bf16 import relative_attention_bf16
 
-        return relative_attention_bf16(q, k, v, table, list(spans(length)))
+        return relative_attention_bf16(q, k, v, table, spans=list(spans(length)))
     trained = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, embedding))
     out: Tensor = _Attention.apply(q, k, v, table, trained)
     return out

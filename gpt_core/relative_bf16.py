@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 Spans = list[tuple[int, int]]
 
 
-def relative_attention_bf16(q: Tensor, k: Tensor, v: Tensor, table: Tensor, spans: Spans) -> Tensor:
+def relative_attention_bf16(q: Tensor, k: Tensor, v: Tensor, table: Tensor, *, spans: Spans) -> Tensor:
     """Return softmax((q·kᵀ + S_rel) / √D, causal) · v for q, k, v [B, H, T, D] in bf16, as [B, H, T, D] in bf16.
 
     Row c of ``table`` [H, T, D] belongs to distance T-1-c; ``spans`` are the blocks of queries, first and

@@ -124,7 +124,7 @@ def test_accumulated_steps_equal_one_large_step():
     models = []
     for accumulate in (1, 4):
         model = fresh(dataclasses.replace(TINY, dropout=0.0))
-        trainer = Trainer(model, data_of(), dataclasses.replace(QUICK, accumulate=accumulate))
+        trainer = Trainer(model, data_of(), dataclasses.replace(QUICK, accumulate=accumulate, precision="fp32"))
         first = trainer.one_step()
         trainer.one_step()
         models.append((model, first["loss"]))
@@ -141,7 +141,8 @@ def test_the_loss_is_the_mean_over_scored_targets(tmp_path):
     model = small_model("learned")
     with torch.no_grad():
         nats = F.cross_entropy(model(torch.arange(12)[None])[0, 5:11], torch.arange(6, 12))
-    trainer = Trainer(model, Data(shard, shard), dataclasses.replace(QUICK, crops="pieces", batch_size=3))
+    config = dataclasses.replace(QUICK, crops="pieces", batch_size=3, precision="fp32")
+    trainer = Trainer(model, Data(shard, shard), config)
     assert trainer.one_step()["loss"] == pytest.approx(float(nats), abs=1e-5)
 
 

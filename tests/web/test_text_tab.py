@@ -27,7 +27,7 @@ def folders(tmp_path_factory):
 
 
 @pytest.fixture
-def ask(session, folders, monkeypatch):
+def ask(folders, monkeypatch, request):
     """Post to a route of the tab."""
     from starlette.testclient import TestClient
 
@@ -35,6 +35,7 @@ def ask(session, folders, monkeypatch):
     from music_transformer.web.backend import build_backend, include
 
     monkeypatch.setenv("MUSIC_TRANSFORMER_MORE_MODELS", f"{folders / 'random'}:{folders / 'known'}")
+    session = request.getfixturevalue("session")  # it reads the environment when it begins
     app = build_backend(session)
     include(app, text_tab.routes(session), session)
     with TestClient(app) as client:
