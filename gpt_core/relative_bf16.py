@@ -39,7 +39,8 @@ class _Attention(torch.autograd.Function):
     """Forward and backward; the names of the gradients are those of their tensors with a d before them."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, table: Tensor, spans: Spans) -> Tensor:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
+        table, spans = rest
         batch, heads, length, size = q.shape
         q, k, v = (q / math.sqrt(size)).contiguous(), k.contiguous(), v.contiguous()
         out = torch.empty_like(q)
