@@ -43,6 +43,7 @@ def test_it_is_small_half_precision_and_says_what_it_is():
         assert {weights.get_tensor(name).dtype for name in weights.keys()} == {torch.float16}  # noqa: SIM118
     card = (folder / "MODEL_CARD.md").read_text("utf-8")
     assert all(f"## {title}" in card for title in ("Data and licence", "Recipe", "Figures", "Limits"))
+    assert '"/' not in (folder / "run.json").read_text("utf-8"), "no path of the machine that trained it"
 
 
 def test_it_knows_english(model):
