@@ -35,7 +35,7 @@ from gpt_core.device import fast_bf16, keep_large_blocks
 Step = Callable[[], Any]
 PLAIN = "default memory"
 PARTS = {
-    "loops": ["ours", "nano", "hf", f"ours, {PLAIN}", f"nano, {PLAIN}", f"hf, {PLAIN}"],
+    "loops": ["ours", "ours, compiled", "nano", "hf", f"ours, {PLAIN}", f"nano, {PLAIN}", f"hf, {PLAIN}"],
     "optimizers": ["ours", "ours, muon"],
     "relative": ["sdpa", "relative", "naive skew", f"sdpa, {PLAIN}", f"relative, {PLAIN}", f"naive skew, {PLAIN}"],
 }
@@ -128,7 +128,7 @@ def hugging_face(config: GPTConfig, data: np.ndarray, args: Any) -> Step:
     return plain_loop(lambda x, y: model(input_ids=x, labels=x).loss, model, data, args)
 
 
-def ours(config: GPTConfig, folder: Path, args: Any, optimizer: str) -> Step:
+def ours(config: GPTConfig, folder: Path, args: Any, kind: str) -> Step:
     """One step of our trainer, its data loader and learning-rate schedule included."""
     from gpt_core.model import GPT
     from gpt_core.tokens import Shard
@@ -136,7 +136,10 @@ def ours(config: GPTConfig, folder: Path, args: Any, optimizer: str) -> Step:
     from gpt_core.trainer import Data, Trainer
 
     shard = Shard.open(folder, "train")
-    settings = TrainConfig(batch_size=args.batch, optimizer=optimizer, precision=args.precision, device="cpu")
+    optimizer, compiled = "muon" if kind.endswith("muon") else "adamw", kind.endswith("compiled")
+    settings = TrainConfig(
+        batch_size=args.batch, optimizer=optimizer, precision=args.precision, device="cpu", compile=compiled
+    )
     return Trainer(GPT(config), Data(shard, shard), settings).one_step
 
 
@@ -168,7 +171,7 @@ def contestant(name: str, args: Any) -> Step:
         from gpt_core.model import SelfAttention
 
         SelfAttention.attend = naive_skew  # type: ignore[method-assign]
-    return ours(config, folder, args, "muon" if kind.endswith("muon") else "adamw")
+    return ours(config, folder, args, kind)
 
 
 def work(name: str, args: Any) -> None:
