@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpt_core import relative
+from gpt_core import relative, relative_blocks
 from gpt_core.positions import relative_logits, relative_logits_naive, rotary_table, rotate
 from tests.core.peers import Largest
 
@@ -83,7 +83,7 @@ def test_attention_in_blocks_equals_the_naive_form_and_so_do_its_gradients(lengt
     mine, theirs = (relative_inputs(length, distances, seed, dtype=torch.double) for _ in range(2))
     up = torch.randn(2, 2, length, 4, dtype=torch.double, generator=torch.Generator().manual_seed(seed + 1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relative, "BLOCK", block)
+        patch.setattr(relative_blocks, "BLOCK", block)
         got = relative.relative_attention(*mine)
         got.backward(up)
         with torch.no_grad():
@@ -114,7 +114,7 @@ def test_in_bf16_it_is_about_as_near_to_the_truth_as_the_naive_form(length, dist
         return [result.detach().double(), *(x.grad for x in inputs)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relative, "BLOCK", block)
+        patch.setattr(relative_blocks, "BLOCK", block)
         got = run(relative.relative_attention, mine, torch.bfloat16)
     assert got[0].dtype == torch.double and relative.takes(*(torch.zeros(1, 1, 300, 4, dtype=torch.bfloat16),) * 2)
     naive, wanted = run(attention_naively, plain, torch.bfloat16), run(attention_naively, truth, torch.double)

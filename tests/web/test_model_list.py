@@ -39,7 +39,7 @@ def test_the_models_differ_in_what_they_write_and_expect(client):
     assert asked["tiny"] == client.post("/mt/next", json={"piece": piece}).json()["events"]
     assert asked["piano"][0]["share"] > 2 * asked["tiny"][0]["share"], "one of them has learned something"
     own = client.get(f"/mt/pieces/{piece}/meters").json()
-    assert own["checkpoint"] == client.get("/mt/about").json()["checkpoint"] + own["checkpoint"][12:]
+    assert own["checkpoint"].startswith(client.get("/mt/about").json()["checkpoint"])
 
 
 @pytest.mark.parametrize("path", ["/mt/compose", "/mt/next"])
