@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt_core import distributed
+from gpt_core.device import fast_bf16
 from gpt_core.train_config import TrainConfig
 
 
@@ -31,7 +32,7 @@ def orthogonalize(g: Tensor, dtype: torch.dtype) -> Tensor:
     """
     x = g.to(dtype)
     tall = x.shape[0] > x.shape[1]
-    x = x.T if tall else x
+    x = x.T.contiguous() if tall else x
     x = x / (x.norm() + 1e-7)
     for _ in range(5):
         a = x @ x.T
@@ -45,8 +46,16 @@ class Muon(torch.optim.Optimizer):
     With several processes each orthogonalises its share of the matrices and sends it to the others.
     """
 
-    def __init__(self, params: Sequence[Tensor], lr: float, weight_decay: float, momentum: float = 0.95) -> None:
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float,
+        weight_decay: float,
+        momentum: float = 0.95,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        self.dtype = dtype
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
@@ -76,8 +85,7 @@ class Muon(torch.optim.Optimizer):
         return 3 if u.shape[0] == 3 * u.shape[1] else 1
 
     def _orthogonal_parts(self, u: Tensor) -> Tensor:
-        dtype = torch.bfloat16 if u.device.type == "cuda" else torch.float32
-        return torch.cat([orthogonalize(part, dtype) for part in u.chunk(self._parts(u))])
+        return torch.cat([orthogonalize(part, self.dtype) for part in u.chunk(self._parts(u))])
 
 
 class Optimizers:
@@ -97,7 +105,8 @@ class Optimizers:
         self.all: list[torch.optim.Optimizer] = []
         if config.optimizer == "muon":
             decayed["weight_decay"] = 0.0
-            self.all.append(Muon(matrices, lr=config.lr, weight_decay=config.weight_decay))
+            dtype = torch.bfloat16 if config.precision != "fp32" and fast_bf16(matrices[0].device) else torch.float32
+            self.all.append(Muon(matrices, lr=config.lr, weight_decay=config.weight_decay, dtype=dtype))
         self.all.append(torch.optim.AdamW(groups, lr=config.lr_adamw, betas=(0.9, 0.95), eps=1e-8, fused=True))
         self._peak = [[g["lr"] for g in o.param_groups] for o in self.all]
 

@@ -49,6 +49,26 @@ def test_orthogonalised_matrices_keep_directions_and_level_singular_values(shape
     assert s.max() / s.min() > 2
 
 
+@pytest.mark.parametrize("shape", [(8, 8), (24, 6), (6, 24)])
+def test_orthogonalising_in_bf16_comes_to_the_same(shape):
+    g = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    a, b = orthogonalize(g, torch.float32), orthogonalize(g, torch.bfloat16)
+    assert b.dtype == torch.float32
+    assert 0 < (a - b).norm() / a.norm() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("precision", "units", "dtype"),
+    [("auto", True, torch.bfloat16), ("auto", False, torch.float32), ("fp32", True, torch.float32)],
+)
+def test_muon_computes_in_bf16_where_the_machine_is_fast_at_it_and_fp32_was_not_asked_for(
+    monkeypatch, precision, units, dtype
+):
+    monkeypatch.setattr("gpt_core.optim.fast_bf16", lambda device: units)
+    muon = Optimizers(small_model("rotary"), TrainConfig(precision=precision)).all[0]
+    assert isinstance(muon, Muon) and muon.dtype is dtype
+
+
 def test_muon_treats_q_k_and_v_apart():
     g = torch.Generator().manual_seed(1)
     whole, parts = torch.nn.Parameter(torch.zeros(12, 4)), [torch.nn.Parameter(torch.zeros(4, 4)) for _ in range(3)]
