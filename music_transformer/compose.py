@@ -44,6 +44,7 @@ class ComposeConfig:
     max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
     max_wait: float = option(2.0, "longest time without a new note, in seconds", low=0.05, high=60.0)
     max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
+    max_keys: int = option(24, "most keys that may sound at once, held by the pedal or not", low=1, high=128)
     min_seconds: float | None = option(None, "the piece may end by itself from here on; none = not early", low=0.0)
     engine: str = option("auto", "what computes: native needs a C++ compiler once", choices=ENGINES)
     until: float | None = option(
@@ -148,6 +149,7 @@ class Composition:
             max_hold=c.max_hold,
             max_wait=c.max_wait,
             max_silence=c.max_silence,
+            max_keys=c.max_keys,
             seconds=c.seconds,
             min_seconds=c.min_seconds,
         )

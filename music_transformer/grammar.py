@@ -36,6 +36,7 @@ class GrammarConfig:
     max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
     max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
     max_wait: float = option(60.0, "longest time without a new note, in seconds", low=0.05, high=60.0)
+    max_keys: int = option(128, "most keys that may sound at once", low=1, high=128)
     lowest: int = option(21, "lowest pitch that may be struck (21 is a piano's lowest A)", low=0, high=127)
     highest: int = option(108, "highest pitch that may be struck (108 is a piano's highest C)", low=0, high=127)
     seconds: float | None = option(None, "length of the new part; then what sounds is closed", low=0.0, high=36000.0)
@@ -53,7 +54,7 @@ class Grammar:
 
     No NOTE_OFF of a silent key nor at the instant of its strike, no second NOTE_ON of a sounding key, at one instant
     offs before ons, VELOCITY only before a NOTE_ON, no hold, rest or wait beyond the bounds, EOS only after a new note and
-    when nothing sounds. When the asked seconds are over, what sounds is closed and EOS follows. The first
+    when nothing sounds; where ``max_keys`` sound, none is struck until one is released. When the asked seconds are over, what sounds is closed and EOS follows. The first
     ``prompt_length`` ids are taken as they are, however odd; the seconds count from their end.
     """
 
@@ -128,6 +129,7 @@ class _Take:
         self.no_on = np.ones(128, bool)
         self.no_on[config.lowest : config.highest + 1] = False
         self.keys = config.highest - config.lowest + 1
+        self.max_keys = config.max_keys
         self.unplayable = self.no_on.copy()
         self.no_off = np.ones(128, bool)
         self.struck: dict[int, list[int]] = {}  # pitch -> steps at which its sounding notes were struck
@@ -198,7 +200,8 @@ class _Take:
             self._play(left)
 
     def _keyboard_is_full(self) -> bool:
-        return len(self.struck) >= self.keys and bool(self.no_on.all())
+        sounding = len(self.struck)
+        return sounding >= self.max_keys or (sounding >= self.keys and bool(self.no_on.all()))
 
     def _play(self, left: float) -> None:
         row = self.row
@@ -210,7 +213,7 @@ class _Take:
         full = self._keyboard_is_full()
         if not full:
             limit = min(limit, self.last_strike + self.max_wait - self.now)
-        row[NOTE_ON:NOTE_OFF] = self.no_on
+        row[NOTE_ON:NOTE_OFF] = full or self.no_on
         row[VELOCITY:PAD] = full
         if not self.ons_begun:
             row[NOTE_OFF:TIME_SHIFT] = self.no_off

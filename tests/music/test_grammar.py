@@ -241,3 +241,19 @@ def test_a_new_note_comes_within_the_longest_wait_also_under_a_held_chord():
                 last = now
         assert now == 2000
         assert 100 < longest <= 150
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_keys_sound_than_asked(most):
+    bounds = GrammarConfig(seconds=20.0, max_hold=4.0, max_keys=most)
+    prompt = [BOS, 60, 62, 64, 65, 67]  # more keys than asked: none is struck until enough of them are released
+    for ids in draw(Grammar(bounds, prompt_length=len(prompt)), prompt, seed=7, haste=-1.0):
+        sounding, most_at_a_strike, strikes = {60, 62, 64, 65, 67}, 0, 0
+        for i in ids:
+            if i < 128:
+                sounding.add(i)
+                strikes += 1
+                most_at_a_strike = max(most_at_a_strike, len(sounding))
+            elif i < 256:
+                sounding.discard(i - 128)
+        assert strikes > most and most_at_a_strike == most
