@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # How adventurous: named settings of the sampler.
 PRESETS: dict[str, Sampling] = {
     "calm": Sampling(temperature=0.9, top_p=0.92),
-    "balanced": Sampling(temperature=0.97, top_p=0.96),
+    "balanced": Sampling(temperature=1.0, top_p=0.97),
     "wild": Sampling(temperature=1.1, top_p=0.99),
 }
 DEFAULT_PRESET = "balanced"
