@@ -54,8 +54,9 @@ class Grammar:
 
     No NOTE_OFF of a silent key nor at the instant of its strike, no second NOTE_ON of a sounding key, at one instant
     offs before ons, VELOCITY only before a NOTE_ON, no hold, rest or wait beyond the bounds, EOS only after a new note and
-    when nothing sounds; where ``max_keys`` sound, none is struck until one is released. When the asked seconds are over, what sounds is closed and EOS follows. The first
-    ``prompt_length`` ids are taken as they are, however odd; the seconds count from their end.
+    when nothing sounds; where ``max_keys`` sound, none is struck until one is released. When the asked seconds are over,
+    what sounds is closed and EOS follows. The first ``prompt_length`` ids are taken as they are, however odd; the seconds
+    count from their end.
     """
 
     def __init__(self, config: GrammarConfig | None = None, *, prompt_length: int = 0) -> None:
