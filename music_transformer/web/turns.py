@@ -72,6 +72,6 @@ class Turns:
             if before != ticket.told:
                 ticket.told = before
                 ahead(before)
-            if before == 0:
-                return True
+            if before == 0:  # asked again: it may have become true during the wait for this place
+                return not cancel()
         return False

@@ -21,7 +21,7 @@ from .conftest import SAMPLE
 
 PATIENCE = 300.0  # seconds: what a loaded machine may take
 ORDER = {"seconds": 1.0, "seed": 7, "temperature": 1.0}
-LONG = {"seconds": 300.0, "seed": 1, "takes": 2, "temperature": 1.0}  # half a minute of work for the tiny model
+LONG = {"seconds": 300.0, "seed": 1, "takes": 2, "temperature": 1.0}  # seconds of work for the dense model
 
 
 class Server:

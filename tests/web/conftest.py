@@ -11,21 +11,44 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "petzold_minuet_g.mid"
 
 
+def _tiny_model():
+    import torch
+
+    from gpt_core.config import GPTConfig
+    from gpt_core.model import GPT
+
+    torch.manual_seed(0)
+    return GPT(GPTConfig(vocab_size=391, context=128, n_layer=1, n_head=2, n_embd=16, position="rotary"))
+
+
+def _saved(model, folder: Path) -> Path:
+    from gpt_core import checkpoint
+    from music_transformer.events import EventCodec
+
+    checkpoint.save(folder, model, EventCodec(), {"kind": "test"})
+    return folder
+
+
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory) -> Path:
     """A checkpoint that plays nonsense, quickly."""
+    return _saved(_tiny_model(), tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def dense_model_folder(tmp_path_factory) -> Path:
+    """One whose time passes in steps of 10 ms, so that a long order is long work on any machine."""
     import torch
 
-    from gpt_core import checkpoint
-    from gpt_core.config import GPTConfig
-    from gpt_core.model import GPT
-    from music_transformer.events import EventCodec
+    from music_transformer.events import MAX_SHIFT, TIME_SHIFT
 
-    torch.manual_seed(0)
-    model = GPT(GPTConfig(vocab_size=391, context=128, n_layer=1, n_head=2, n_embd=16, position="rotary"))
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    checkpoint.save(folder, model, EventCodec(), {"kind": "test"})
-    return folder
+    model = _tiny_model()
+    weights = dict(model.named_parameters())
+    with torch.no_grad():  # the last layer norm gives 20 in one direction, and the ids of longer steps lie against it
+        weights["ln_f.weight"][0], weights["ln_f.bias"][0] = 0.0, 20.0
+        weights["wte.weight"][:, 0] = 0.0
+        weights["wte.weight"][TIME_SHIFT + 1 : TIME_SHIFT + MAX_SHIFT, 0] = -1.0
+    return _saved(model, tmp_path_factory.mktemp("model") / "dense")
 
 
 @pytest.fixture

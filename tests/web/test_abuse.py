@@ -23,8 +23,8 @@ GROWTH = 60.0  # megabytes
 
 
 @pytest.fixture(scope="module")
-def server(model_folder, tmp_path_factory):
-    made = Server(model_folder, tmp_path_factory.mktemp("abuse"))
+def server(dense_model_folder, tmp_path_factory):
+    made = Server(dense_model_folder, tmp_path_factory.mktemp("abuse"))
     made.warm = None
     yield made
     made.end()

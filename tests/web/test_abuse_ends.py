@@ -26,8 +26,8 @@ pytestmark = pytest.mark.abuse
 
 
 @pytest.fixture
-def server(model_folder, tmp_path):
-    made = Server(model_folder, tmp_path)
+def server(dense_model_folder, tmp_path):
+    made = Server(dense_model_folder, tmp_path)
     yield made
     made.end()
 

@@ -53,6 +53,14 @@ def test_who_gives_up_leaves_the_line():
         assert len(turns) == 1
 
 
+def test_who_gave_up_while_waiting_does_not_begin_when_the_place_comes():
+    turns, left = Turns(), threading.Event()
+    with turns.turn(
+        "a", ahead=lambda n: left.set(), cancel=left.is_set
+    ) as mine:  # it leaves as it hears that it is next
+        assert not mine
+
+
 def test_a_failure_inside_a_turn_passes_it_on():
     turns = Turns()
     with pytest.raises(ZeroDivisionError), turns.turn("a"):
