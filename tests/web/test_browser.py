@@ -178,6 +178,29 @@ def test_next_event_by_hand(visit):
     page.wait_for_function("mt.piece.kind === 'edit' && mt.piece.join === 3")
 
 
+LATE = """() => {
+    const send = mt.api.send.bind(mt.api);
+    mt.api.send = async (path, ...rest) => {
+        const answer = await send(path, ...rest);
+        if (path === '/next' && !mt.late) await new Promise((go) => { mt.late = go; });
+        return answer;
+    };
+}"""
+
+
+def test_an_answer_that_comes_late_does_not_move_the_playhead_back(visit):
+    page = visit()
+    open_sample(page)
+    page.evaluate(LATE)
+    page.evaluate("mt.seek(3)")
+    page.locator("#mt-next summary").click()
+    page.wait_for_function("Boolean(mt.late)")
+    page.evaluate("mt.seek(8); mt.late()")
+    page.locator(".mt-next-event").nth(9).wait_for()
+    assert page.evaluate("[mt.roll.playhead, mt.player.position]") == [8, 8]
+    assert page.locator("#mt-next p").inner_text().startswith("At 8.00 s")
+
+
 def test_dark_theme_and_phone_width(visit):
     page = visit(color_scheme="dark", viewport={"width": 390, "height": 844}, device_scale_factor=3)
     open_sample(page)

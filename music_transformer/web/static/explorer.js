@@ -30,6 +30,7 @@ export class Explorer {
   /** The playhead moved, or another piece is shown. */
   moved() {
     if (!this.node.open || this.page.composer.busy) return;
+    this.asked = null; // an answer about the old place would move the playhead back
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.open(), 250);
   }
