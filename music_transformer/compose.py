@@ -41,7 +41,9 @@ class ComposeConfig:
     takes: int = option(1, "how many different continuations", low=1, high=64)
     seed: int | None = option(None, "same seed, same music; none = a new one each time", low=0, high=2**53)
     at: float | None = option(None, "continue from this second of the piece; none = from its end", low=0.0)
-    max_hold: float = option(8.0, "longest a note may be held, in seconds", low=0.05, high=60.0)
+    max_hold: float | None = option(
+        None, "longest a note may be held, in seconds; none = as the model's checkpoint says, or 8", low=0.05, high=60.0
+    )
     max_wait: float = option(2.0, "longest time without a new note, in seconds", low=0.05, high=60.0)
     max_silence: float = option(3.0, "longest rest, in seconds", low=0.05, high=60.0)
     max_keys: int = option(24, "most keys that may sound at once, held by the pedal or not", low=1, high=128)
@@ -51,6 +53,19 @@ class ComposeConfig:
         None, "rewrite --at to this second only, and keep what follows; none = all is new", low=0.0
     )
     max_events: int | None = option(None, "end after so many events, however short; none = no such limit", low=1)
+
+
+def usual_hold(piano: Checkpoint) -> float:
+    """Seconds that a note may be held where nobody says: ``generation.max_hold`` of the checkpoint's run.json, else 8."""
+    own = piano.run.get("generation")
+    hold = own.get("max_hold") if isinstance(own, dict) else None
+    if hold is None:
+        return GrammarConfig.max_hold
+    if isinstance(hold, bool) or not isinstance(hold, int | float) or not 0.05 <= hold <= 60:
+        raise UserError(
+            f"{piano.folder / 'run.json'}: generation.max_hold is {hold!r:.40}; it must be 0.05 to 60 seconds"
+        )
+    return float(hold)
 
 
 class Step(NamedTuple):
@@ -98,6 +113,8 @@ class Composition:
         """``source`` is the upload the score was read from, for the receipt; without it the score is written out."""
         self.piano, self.score = piano, score if score is not None and score.notes else None
         self.config = config or ComposeConfig()
+        if self.config.max_hold is None:
+            self.config = dataclasses.replace(self.config, max_hold=usual_hold(piano))
         check(self.config)
         if self.config.seed is None:
             self.config = dataclasses.replace(self.config, seed=secrets.randbelow(2**31))
@@ -145,6 +162,7 @@ class Composition:
 
     def _grammar(self) -> Grammar:
         c = self.config
+        assert c.max_hold is not None
         bounds = GrammarConfig(
             max_hold=c.max_hold,
             max_wait=c.max_wait,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from itertools import pairwise
 
@@ -95,6 +96,22 @@ def test_the_grammar_holds_in_every_take(piano):
         for pitch in range(128):  # no key is struck again while it is down
             mine = sorted((n.start, n.end) for n in take.new.notes if n.pitch == pitch)
             assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(mine))
+
+
+@pytest.mark.parametrize(("said", "asked", "most"), [(None, None, 8.0), (1.5, None, 1.5), (1.5, 4.0, 4.0)])
+def test_how_long_a_note_is_held_is_the_checkpoints_matter_unless_someone_says(piano, said, asked, most):
+    own = dataclasses.replace(piano, run={} if said is None else {"generation": {"max_hold": said}})
+    config = ComposeConfig(seconds=60.0, seed=1, max_hold=asked)
+    (take,) = run(Composition(own, None, config)).takes()
+    assert most - 1.0 < max(n.end - n.start for n in take.new.notes) <= most + 1e-6
+    assert take.receipt.settings["compose"]["max_hold"] == most, "the receipt tells it, whoever decided"
+
+
+@pytest.mark.parametrize("said", ["long", 0, 61, True, [3]])
+def test_a_checkpoint_that_says_nonsense_of_holds_is_refused(piano, said):
+    own = dataclasses.replace(piano, run={"generation": {"max_hold": said}})
+    with pytest.raises(UserError, match=r"run.json: generation.max_hold is .* 0.05 to 60 seconds"):
+        Composition(own, None)
 
 
 def test_from_a_second_in_the_middle(piano):
