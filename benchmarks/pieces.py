@@ -24,14 +24,13 @@ WINDOW = 4096  # samples: 85 ms, of which the lowest A (27.5 Hz) fits in twice
 FLOOR = -80.0  # dB
 
 
-def spectrum(samples: np.ndarray) -> np.ndarray:
-    """Magnitudes in dB below the loudest, [time, frequency], of Hann windows that overlap by half, from mono samples."""
-    hop = WINDOW // 2
-    count = max(1, 1 + (len(samples) - WINDOW) // hop)
-    padded = np.pad(samples, (0, max(0, WINDOW - len(samples))))
-    frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::hop][:count]
-    power = np.abs(np.fft.rfft(frames * np.hanning(WINDOW), axis=1))
-    return np.maximum(20 * np.log10(power / max(power.max(), 1e-12) + 1e-12), FLOOR)
+def spectrum(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Levels in dB below the loudest [frequency, time] of Hann windows that overlap by half, from mono samples; Hz; seconds."""
+    from matplotlib import mlab
+
+    found = mlab.specgram(samples, NFFT=WINDOW, Fs=SAMPLE_RATE, noverlap=WINDOW // 2, mode="magnitude")
+    levels, hertz, seconds = map(np.asarray, found)
+    return np.maximum(20 * np.log10(levels / levels.max() + 1e-12), FLOOR), hertz, seconds
 
 
 def figures(name: str, score: Score) -> dict[str, object]:
@@ -86,11 +85,9 @@ def roll(axes: Any, name: str, score: Score) -> None:
 
 def sound(axes: Any, score: Score) -> None:
     """The spectrogram of what is heard."""
-    levels = spectrum(render(score).mean(axis=1))
-    hertz = np.fft.rfftfreq(WINDOW, 1 / SAMPLE_RATE)
+    levels, hertz, seconds = spectrum(render(score).mean(axis=1))
     kept = (hertz >= 20) & (hertz <= 8000)
-    seconds = np.arange(len(levels)) * (WINDOW // 2) / SAMPLE_RATE
-    axes.pcolormesh(seconds, hertz[kept], levels[:, kept].T, cmap="magma", vmin=FLOOR, vmax=0, rasterized=True)
+    axes.pcolormesh(seconds, hertz[kept], levels[kept], cmap="magma", vmin=FLOOR, vmax=0, rasterized=True)
     axes.set(yscale="log", ylim=(27, 8000), xlim=(0, score.end))
     axes.tick_params(labelsize=6)
 

@@ -55,9 +55,8 @@ def test_who_gives_up_leaves_the_line():
 
 def test_who_gave_up_while_waiting_does_not_begin_when_the_place_comes():
     turns, left = Turns(), threading.Event()
-    with turns.turn(
-        "a", ahead=lambda n: left.set(), cancel=left.is_set
-    ) as mine:  # it leaves as it hears that it is next
+    leave = {"ahead": lambda n: left.set(), "cancel": left.is_set}  # as it hears that it is next
+    with turns.turn("a", **leave) as mine:
         assert not mine
 
 
