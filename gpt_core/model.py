@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gpt_core import relative
+from gpt_core import fused, relative
 from gpt_core.cache import KVCache
 from gpt_core.config import PRESETS, GPTConfig
 from gpt_core.errors import UserError
@@ -83,6 +83,8 @@ class SelfAttention(nn.Module):
         if not self.causal or n_queries == 1:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=drop)
         if n_queries == n_keys:
+            if not drop and fused.takes(q, k, v):
+                return fused.causal_attention(q, k, v)
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=drop)
         mask = causal_mask(n_queries, n_keys, q.device)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=drop)
