@@ -144,7 +144,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     learn = verbs.add_parser("train")
     learn.add_argument("shards", type=Path)
     learn.add_argument("-o", "--out", type=Path, required=True)
-    learn.add_argument("--like", choices=sorted(PRESETS), default="piano", help="the transformer whose size to match")
+    learn.add_argument("--like", choices=sorted(PRESETS), default="pop", help="the transformer whose size to match")
     learn.add_argument("--layers", type=int, default=3)
     learn.add_argument("--dropout", type=float, default=0.0)
     learn.add_argument("--transpose", type=int, default=3, help="move each row by up to this many semitones")

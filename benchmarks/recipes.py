@@ -1,4 +1,4 @@
-"""Which recipe learns most from the same minutes: the piano preset with one thing changed, each arm for equal wall time.
+"""Which recipe learns most from the same minutes: the pop preset with one thing changed, each arm for equal wall time.
 
 python -m benchmarks.recipes SHARDS -o FOLDER [--minutes 5] [--arms base relative ...] [--at-once 2] [--windows 320]
 
@@ -45,7 +45,7 @@ ARMS: dict[str, tuple[str, ...]] = {
     "average of weights 0.995": ("--ema", "0.995"),
     "8 rows a step": ("--batch-size", "8"),
 }
-BASE = ("--preset", "piano", "--batch-size", "4", "--warmup-steps", "50", "--decay", "0.6", "--eval-windows", "4")
+BASE = ("--preset", "pop", "--batch-size", "4", "--warmup-steps", "50", "--decay", "0.6", "--eval-windows", "4")
 PROBE_STEPS = 60
 PROBE_SKIPPED = 30  # steps in which a compiler works and memory is first touched
 

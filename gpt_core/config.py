@@ -69,8 +69,9 @@ PRESETS: dict[str, GPTConfig] = {
     "gpt2-medium": _gpt2(24, 16, 1024),
     "gpt2-large": _gpt2(36, 20, 1280),
     "gpt2-xl": _gpt2(48, 25, 1600),
+    "piano": _OURS,  # the shipped models' shapes by their names
+    "pop": replace(_OURS, n_embd=192),
     "music": _OURS,
-    "piano": replace(_OURS, n_embd=192),
     "music-small": replace(_OURS, n_layer=4, n_embd=128),
     "music-large": replace(_OURS, n_layer=8, n_head=6, n_embd=384),
     "music-2048": replace(_OURS, context=2048),

@@ -15,7 +15,7 @@ from music_transformer.events import BOS, EOS, NOTE_OFF, TIME_SHIFT
 
 
 def test_the_size_is_the_transformers():
-    target = parameters(PRESETS["piano"])
+    target = parameters(PRESETS["pop"])
     assert target == 2_804_352  # the shipped model's
     shape = same_size(target, LSTMConfig())
     with torch.device("meta"):

@@ -71,7 +71,7 @@ def test_the_model_is_chosen_and_remembered(visit):
     foot = page.locator(".mt-foot")
     foot.get_by_text("tiny, 0.0 million").wait_for()
     model.get_by_text("piano").click()
-    foot.get_by_text("piano, 2.8 million").wait_for()
+    foot.get_by_text("piano, 4.9 million").wait_for()
     short(page)
     compose(page)
     assert page.evaluate("mt.piece.facts.model") == "piano"

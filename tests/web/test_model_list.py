@@ -17,7 +17,7 @@ def test_the_names(client, session):
     assert session.models.music() is session.models.music("tiny") and session.models.music("piano").config.n_layer == 6
     assert client.get("/mt/about").json()["model"] == "tiny"
     about = client.get("/mt/about", params={"model": "piano"}).json()
-    assert about["parameters"] == 2_804_352 and about["checkpoint"] == file_sha(find("piano") / WEIGHTS)[:12]
+    assert about["parameters"] == 4_918_784 and about["checkpoint"] == file_sha(find("piano") / WEIGHTS)[:12]
 
 
 def test_a_piece_remembers_its_model(client):
