@@ -24,6 +24,7 @@ struct View { void* data; int64_t batch, head, row; };
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -230,7 +231,10 @@ int run(const Problem& a, Task* task, int64_t size, int threads) {
     else short_of_memory = 1;
   };
   std::vector<std::thread> team;
-  for (int i = 1; i < threads && i < a.batch * a.heads; i++) team.emplace_back(work);
+  try {
+    for (int i = 1; i < threads && i < a.batch * a.heads; i++) team.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads to be had: those that are there do it
+  }
   work();
   for (auto& t : team) t.join();
   return short_of_memory;

@@ -41,7 +41,7 @@ void multiply(const bf16* a, int64_t lda, const bf16* b, int64_t ldb, int64_t st
 
 // 2^x for x <= 0, to two units in the last place: 2^n 2^f with n whole and |f| <= 1/2, and Taylor's series for 2^f.
 __m512 power(__m512 x) {
-  x = _mm512_max_ps(x, _mm512_set1_ps(-150.0f));
+  x = _mm512_max_ps(_mm512_set1_ps(-150.0f), x);  // in this order what is no number stays so
   const __m512 n = _mm512_roundscale_ps(x, 8), f = _mm512_sub_ps(x, n);
   const float terms[] = {1.33335581e-3f, 9.61812911e-3f, 5.55041087e-2f, 2.40226507e-1f, 6.93147181e-1f, 1.0f};
   __m512 p = _mm512_set1_ps(1.54035304e-4f);

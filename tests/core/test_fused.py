@@ -86,6 +86,14 @@ def test_large_scores_overflow_nowhere(scale):
 
 
 @needs_tiles
+def test_what_is_no_number_does_not_vanish():
+    x = inputs((1, 1, 128, 16))
+    x[1][0, 0, 70, 3] = math.nan  # a key
+    out = ours(*x)[0]
+    assert bool(out[0, 0, :64].isfinite().all()) and bool(out[0, 0, 70:].isnan().all())
+
+
+@needs_tiles
 def test_a_query_sees_nothing_of_what_comes_after_it():
     q, k, v, _ = inputs((1, 2, 160, 32))
     with torch.no_grad():
