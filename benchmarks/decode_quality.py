@@ -27,7 +27,7 @@ from gpt_core.model import GPT
 from gpt_core.sampling import Sampling, generators_for
 from gpt_core.tokens import Shard
 from music_transformer import models
-from music_transformer.compose import DEFAULT_PRESET, PRESETS
+from music_transformer.compose_config import DEFAULT_PRESET, PRESETS
 from music_transformer.grammar import Grammar
 from music_transformer.samples import sample_names, sample_path
 from music_transformer.vocabulary import BOS

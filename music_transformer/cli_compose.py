@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING
 from gpt_core.errors import UserError
 from gpt_core.options import add_flags, from_args
 from gpt_core.sampling import Sampling
-from music_transformer.compose import (
-    DEFAULT_PRESET,
-    PRESETS,
-    ComposeConfig,
-    Composition,
-    Take,
-    recreate,
-    refuse_silence,
-)
+from music_transformer.compose import Composition, Take, recreate, refuse_silence
+from music_transformer.compose_config import DEFAULT_PRESET, PRESETS, ComposeConfig
 from music_transformer.midi import read_midi, read_texts, write_midi
 from music_transformer.receipts import Receipt, find_receipt
 

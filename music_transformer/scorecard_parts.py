@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from music_transformer.augment import crop
-from music_transformer.compose import ComposeConfig, Composition
+from music_transformer.compose import Composition
+from music_transformer.compose_config import ComposeConfig
 from music_transformer.events import EOS, decode, encode_array, normalize
 from music_transformer.memorisation import TrainingIndex
 from music_transformer.midi import read_midi

@@ -92,8 +92,8 @@ def test_a_missing_file_is_one_sentence(verb, tmp_path):
 # verb -> the settings it obeys; each option of them must be a flag with its help, its range and its default.
 SETTINGS = {
     "music_transformer": {
-        "continue": ["music_transformer.compose:ComposeConfig", "gpt_core.sampling:Sampling"],
-        "generate": ["music_transformer.compose:ComposeConfig", "gpt_core.sampling:Sampling"],
+        "continue": ["music_transformer.compose_config:ComposeConfig", "gpt_core.sampling:Sampling"],
+        "generate": ["music_transformer.compose_config:ComposeConfig", "gpt_core.sampling:Sampling"],
         "render": ["music_transformer.soundfonts:RenderSettings"],
         "corpus": ["music_transformer.corpus:CorpusConfig"],
         "train": ["gpt_core.train_config:TrainConfig"],

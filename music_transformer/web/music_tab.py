@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.components import Component
 
-from music_transformer.compose import PRESETS
+from music_transformer.compose_config import PRESETS
 from music_transformer.web.api import Api
 from music_transformer.web.component import mount
 from music_transformer.web.session import Session

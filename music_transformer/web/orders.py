@@ -9,7 +9,7 @@ from typing import Any
 from gpt_core.errors import UserError
 from gpt_core.options import OptionSpec, check, specs
 from gpt_core.sampling import Sampling
-from music_transformer.compose import DEFAULT_PRESET, PRESETS, ComposeConfig
+from music_transformer.compose_config import DEFAULT_PRESET, PRESETS, ComposeConfig
 
 MOST_TAKES = 4
 LONGEST = 300.0  # seconds of one request: others wait meanwhile

@@ -14,15 +14,8 @@ from gpt_core.config import GPTConfig
 from gpt_core.errors import UserError
 from gpt_core.model import GPT
 from gpt_core.sampling import Sampling
-from music_transformer.compose import (
-    PRESETS,
-    ComposeConfig,
-    Composition,
-    continue_score,
-    generate_score,
-    recreate,
-    refuse_silence,
-)
+from music_transformer.compose import Composition, continue_score, generate_score, recreate, refuse_silence
+from music_transformer.compose_config import PRESETS, ComposeConfig
 from music_transformer.events import NOTE_OFF, TIME_SHIFT, VELOCITY, EventCodec
 from music_transformer.midi import read_midi, read_texts, write_midi
 from music_transformer.receipts import find_receipt
