@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from music_transformer.midi import read_midi, read_texts
@@ -199,6 +201,33 @@ def test_an_answer_that_comes_late_does_not_move_the_playhead_back(visit):
     page.locator(".mt-next-event").nth(9).wait_for()
     assert page.evaluate("[mt.roll.playhead, mt.player.position]") == [8, 8]
     assert page.locator("#mt-next p").inner_text().startswith("At 8.00 s")
+
+
+def test_shares_of_likely_strikes_can_be_read_and_clicked(visit):
+    page = visit()
+    open_sample(page)
+    page.evaluate("mt.seek(3)")
+    page.locator("#mt-next summary").click()
+    page.locator(".mt-next-event").nth(9).wait_for()
+    ghosts = [{"id": key, "pitch": key, "share": 0.1, "seconds": 3, "text": "strike"} for key in range(60, 69)]
+    page.evaluate("(ghosts) => mt.roll.setGhosts(ghosts)", ghosts)
+    page.wait_for_function("mt.roll.ghosts.every((g) => g.tag)")
+    tags = sorted(page.evaluate("mt.roll.ghosts.map((g) => g.tag)"), key=lambda tag: tag[1])
+    assert all(below[1] >= above[1] + above[3] - 0.01 for above, below in itertools.pairwise(tags)), "none on another"
+    x, y, width, height = page.evaluate("mt.roll.ghosts[8].tag")
+    page.locator(".mt-roll").click(position={"x": x + width / 2, "y": y + height / 2})
+    page.wait_for_function("mt.explorer.events.length === 1")
+    assert page.evaluate("mt.explorer.events") == [68]
+
+
+def test_labels_make_room_for_each_other(visit):
+    page = visit()
+    spread = "async (args) => (await import(mt.api.base + '/static/ghosts.js')).spread(...args)"
+    assert page.evaluate(spread, [[], 14, 0, 100]) == []
+    assert page.evaluate(spread, [[10, 30, 50], 14, 0, 100]) == [10, 30, 50], "those with room stay"
+    assert page.evaluate(spread, [[10, 12, 50], 14, 0, 100]) == [4, 18, 50], "two share the way"
+    assert page.evaluate(spread, [[10, 12, 30], 14, 7, 100]) == [7, 21, 35], "at the edge they move together"
+    assert page.evaluate(spread, [[96, 99], 14, 0, 100]) == [86, 100]
 
 
 def test_dark_theme_and_phone_width(visit):

@@ -1,6 +1,7 @@
 // The piano roll: two canvases (music below; playhead, region and ghosts above), a ruler, keys, zoom, pan, keyboard.
 
 import { clock, h, isBlack, pitchName } from './dom.js';
+import { drawGhosts, ghostAt } from './ghosts.js';
 import { Notes } from './notes.js';
 
 const GUTTER = 46, RULER = 26; // CSS pixels
@@ -306,7 +307,7 @@ export class Roll extends EventTarget {
     if (this.join !== null && this.join > 0) this.dashed(c, this.join, this.accent, 'new from here', 0.55);
     if (this.place !== null) this.dashed(c, this.place, this.accent, 'continue from here', 1);
     if (this.live && !this.live.done) this.dashed(c, this.live.reached, this.accent, '', 0.6);
-    this.drawGhosts(c);
+    drawGhosts(this, c, RULER);
     const x = this.x(this.playhead);
     c.fillStyle = this.ink;
     c.fillRect(x - 0.75, RULER - 6, 1.5, this.height);
@@ -341,22 +342,6 @@ export class Roll extends EventTarget {
     c.setLineDash([]);
     if (text) c.fillText(text, x + 6, this.height - 10);
     c.globalAlpha = 1;
-  }
-
-  drawGhosts(c) {
-    for (const ghost of this.ghosts) {
-      const x = this.x(ghost.seconds), y = this.y(ghost.pitch), width = Math.max(26, 0.4 * this.scale);
-      ghost.box = [x, y, width, this.row];
-      c.globalAlpha = 0.25 + 0.75 * Math.sqrt(ghost.share);
-      c.strokeStyle = this.accent;
-      c.lineWidth = 1.5;
-      c.setLineDash([3, 2]);
-      c.strokeRect(x + 0.5, y + 0.5, width, Math.max(4, this.row - 1));
-      c.setLineDash([]);
-      c.globalAlpha = 1;
-      c.fillStyle = this.ink;
-      c.fillText(`${pitchName(ghost.pitch)} ${(ghost.share * 100).toFixed(ghost.share < 0.095 ? 1 : 0)} %`, x + width + 5, y + this.row / 2);
-    }
   }
 
   // ---- hands
@@ -417,7 +402,7 @@ export class Roll extends EventTarget {
     this.pointers.delete(event.pointerId);
     if (!p || p.moved) return;
     const [x, y] = this.at(event);
-    const ghost = this.ghosts.find(({ box }) => box && x >= box[0] - 2 && x <= box[0] + box[2] + 52 && Math.abs(y - box[1] - box[3] / 2) < Math.max(8, box[3] / 2));
+    const ghost = ghostAt(this.ghosts, x, y);
     if (ghost) return void this.dispatchEvent(new CustomEvent('ghost', { detail: ghost }));
     if (p.selects && this.region) this.setRegion(null);
     const seconds = Math.max(0, this.time(x));
