@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from gpt_core import checkpoint
+from gpt_core.start import Start
 from gpt_core.text.models import load
 from gpt_core.text.tasks import TaskConfig
 from gpt_core.text.tasks_run import Answering, finetune, score
-from gpt_core.text.training import Start
 from gpt_core.train_config import TrainConfig
 
 SHARES = (0.01, 0.1, 1.0)

@@ -185,6 +185,12 @@ def _weights(path: Path, shape: dict[str, tuple[int, ...]], dtype: torch.dtype) 
     return weights
 
 
+def read_run(folder: Path | str) -> dict[str, Any]:
+    """Read what run.json records of a checkpoint's run; empty where there is none."""
+    folder = _settled(Path(folder))
+    return _read_json(folder, RUN) if (folder / RUN).exists() else {}
+
+
 def load_trainer(folder: Path | str) -> dict[str, Any]:
     """Read trainer.pt (tensors and plain values only) to resume from."""
     path = _settled(Path(folder)) / TRAINER

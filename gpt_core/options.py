@@ -93,10 +93,15 @@ def _bound(bound: float) -> str:
     return f"{int(bound):,}" if float(bound).is_integer() else f"{bound:g}"
 
 
+def given(settings: type, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that parsed flags name, with their values."""
+    return {s.name: getattr(args, s.name) for s in specs(settings) if getattr(args, s.name, None) is not None}
+
+
 def from_args(settings: type[S], args: argparse.Namespace, base: S | None = None) -> S:
     """Build checked settings from parsed flags; what was not given comes from ``base`` or from the defaults."""
-    given = {s.name: getattr(args, s.name) for s in specs(settings) if getattr(args, s.name, None) is not None}
-    made = dataclasses.replace(base, **given) if base is not None else settings(**given)  # type: ignore[type-var]
+    flags = given(settings, args)
+    made = dataclasses.replace(base, **flags) if base is not None else settings(**flags)  # type: ignore[type-var]
     check(made)
     return made
 

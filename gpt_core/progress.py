@@ -12,7 +12,15 @@ from typing import Any, TextIO
 class RunLog:
     """A callable that takes the loop's events; use it as a context manager, so that its files are closed."""
 
-    def __init__(self, folder: Path | None, *, tensorboard: Path | None = None, screen: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        tensorboard: Path | None = None,
+        screen: TextIO | None = None,
+        unit: str = "token",
+    ) -> None:
+        self.unit = unit  # what one id of this model is called
         self.screen = screen if screen is not None else sys.stderr
         self.file = None
         if folder is not None:
@@ -43,18 +51,18 @@ class RunLog:
             for name, value in row.items():
                 if isinstance(value, float):
                     self.board.add_scalar(name, value, row["step"])
-        print(line(row), file=self.screen, flush=True)
+        print(line(row, self.unit), file=self.screen, flush=True)
 
 
-def line(row: dict[str, Any]) -> str:
+def line(row: dict[str, Any], unit: str = "token") -> str:
     """Return an event as one short line for people."""
     if row["event"] == "step":
         return (
-            f"step {row['step']}  loss {row['loss']:.4f}  {row['tokens_per_second']:,.0f} tokens/s  "
+            f"step {row['step']}  loss {row['loss']:.4f}  {row['tokens_per_second']:,.0f} {unit}s/s  "
             f"{clock(row['seconds_left'])} left"
         )
     if row["event"] == "validation":
-        return f"step {row['step']}  validation {row['validation']:.4f} nats/token  (best {row['best']:.4f})"
+        return f"step {row['step']}  validation {row['validation']:.4f} nats/{unit}  (best {row['best']:.4f})"
     return "  ".join([row["event"], *(f"{k} {v}" for k, v in row.items() if k != "event")])
 
 

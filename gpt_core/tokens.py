@@ -81,7 +81,7 @@ class Shard:
         offsets = np.load(base / f"{split}.idx.npy", allow_pickle=False)
         size, total = (base / f"{split}.bin").stat().st_size, int(offsets[-1])
         if total == 0:
-            raise UserError(f"{base}/{split}.bin holds 0 tokens; build the shards from more material")
+            raise UserError(f"{base}/{split}.bin holds 0 tokens; build the shards anew, from more or with other splits")
         if size not in (2 * total, 4 * total):
             raise UserError(
                 f"{base}/{split}.bin has {size} bytes but its index counts {total} tokens; build the shards again"

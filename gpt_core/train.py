@@ -17,11 +17,14 @@ import torch
 from gpt_core import checkpoint, distributed
 from gpt_core.codec import Codec
 from gpt_core.device import choose_device, keep_large_blocks
+from gpt_core.errors import UserError
 from gpt_core.model import GPT
 from gpt_core.train_config import TrainConfig
 from gpt_core.trainer import Data, Trainer
 
 Log = Callable[[dict[str, Any]], None]
+_FREE = ("device", "log_every", "save_minutes", "compile")  # may change in a run without changing what it is
+_PATIENCE = 10.0  # seconds that a step may take to end after it was asked to
 
 
 def train(
@@ -36,7 +39,10 @@ def train(
     with distributed.process_group(choose_device(config.device)):
         trainer = Trainer(model, data, config)
         if resume:
-            trainer.load_state(checkpoint.load_trainer(folder))
+            _take_up(trainer, folder, log)
+            if trainer.step >= config.max_steps:
+                log({"event": "nothing to do", "step": trainer.step, "max_steps": config.max_steps})
+                return trainer.best
         try:
             with _interrupts_wait() as asked:
                 _loop(trainer, codec, folder, log, asked)
@@ -46,14 +52,43 @@ def train(
         return trainer.best
 
 
+def _take_up(trainer: Trainer, folder: Path, log: Log) -> None:
+    """Load the run's state; settings that differ from those it had are told, and recorded in run.json under ``resumed``."""
+    run = checkpoint.read_run(folder)
+    had, now = _settings(run, run.get("train_config")), _settings(trainer.data.run, dataclasses.asdict(trainer.config))
+    changed = {k: [had[k], now[k]] for k in had if k in now and had[k] != now[k]}
+    for name in changed:
+        if name == "optimizer" or (name == "ema" and not (had[name] and now[name])):
+            raise UserError(
+                f"--{name} is {now[name]} and the run in {folder} has {had[name]}; "
+                f"resume with that, or start with --init-from {folder}"
+            )
+    trainer.load_state(checkpoint.load_trainer(folder))
+    earlier = run.get("resumed", [])
+    if changed and trainer.step < trainer.config.max_steps:
+        earlier = [*earlier, {"step": trainer.step, "changed": changed}]
+        log({"event": "resumed", "step": trainer.step, **{k: f"{a} -> {b}" for k, (a, b) in changed.items()}})
+    if earlier:
+        trainer.data.run["resumed"] = earlier
+
+
+def _settings(run: dict[str, Any], config: Any) -> dict[str, Any]:
+    """What fixes a run: its settings that matter to the result, and the plain values recorded beside them."""
+    plain = {k: v for k, v in run.items() if isinstance(v, int | float | str)}
+    return {**plain, **{k: v for k, v in config.items() if k not in _FREE}} if isinstance(config, dict) else plain
+
+
 @contextlib.contextmanager
 def _interrupts_wait() -> Iterator[list[int]]:
-    """Collect interrupts instead of raising them amid an update; only a second Ctrl-C is raised at once."""
+    """Collect interrupts instead of raising them amid an update; a second Ctrl-C is raised, and any after ten seconds."""
     asked: list[int] = []
+    first = 0.0
 
     def note(number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and number in asked:
+        nonlocal first
+        if asked and ((number == signal.SIGINT and number in asked) or time.monotonic() - first > _PATIENCE):
             raise KeyboardInterrupt
+        first = first or time.monotonic()
         asked.append(number)
 
     if threading.current_thread() is not threading.main_thread():  # only the main thread is told of signals

@@ -64,11 +64,11 @@ class Trainer:
             )
         if self.batches.context > self.model.config.context:
             raise UserError(
-                f"--row-tokens is {self.batches.context} but the model reads {self.model.config.context} tokens"
+                f"--row-tokens is {self.batches.context:,} but the model reads {self.model.config.context:,} tokens"
             )
         if c.crops == "stream" and len(self.data.train.ids) <= self.batches.context:
             raise UserError(
-                f"the train split has {len(self.data.train.ids)} tokens and a row needs {self.batches.context + 1}; "
+                f"the train split has {len(self.data.train.ids):,} tokens and a row needs {self.batches.context + 1:,}; "
                 "add material, lower --row-tokens or use --crops pieces"
             )
 

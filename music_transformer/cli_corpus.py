@@ -28,6 +28,10 @@ def run_corpus(args: argparse.Namespace) -> int:
     for split, size in record["splits"].items():
         pieces = f"{size['pieces']:,} piece{'' if size['pieces'] == 1 else 's'}"
         print(f"{split}: {pieces}, {size['tokens']:,} tokens, {size['hours']:.1f} hours")
+    for split in ("train", "validation"):
+        if not record["splits"][split]["pieces"]:
+            wish = f"--validation {record['settings']['validation']:g} and --test {record['settings']['test']:g}"
+            print(f"note: no piece is for {split}, which training needs, at {wish}", file=sys.stderr)
     left_out = len(record["duplicates"]) + len(record["failed"])
     if left_out:
         print(f"left out: {left_out:,}, each named on standard error")

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from gpt_core.config import PRESETS, GPTConfig
-from gpt_core.errors import UserError
 from gpt_core.options import add_flags, from_args
 from gpt_core.train_config import TrainConfig
 
@@ -17,7 +16,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``train``."""
     parser.add_argument("shards", type=Path, help="a folder made by the corpus command")
     parser.add_argument("-o", "--out", type=Path, required=True, help="the checkpoint folder to write")
-    parser.add_argument("--preset", choices=sorted(PRESETS), default="piano", help="the model's shape (default: piano)")
+    parser.add_argument("--preset", choices=sorted(PRESETS), help="the model's shape (default: piano)")
     parser.add_argument("--resume", action="store_true", help="go on with the run whose checkpoint is in --out")
     parser.add_argument(
         "--init-from", type=Path, help="start from the weights of this checkpoint, with a fresh optimizer"
@@ -32,16 +31,14 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 
 def run_train(args: argparse.Namespace) -> int:
     """Train, and print the best validation figure."""
+    config = from_args(TrainConfig, args)
+    shape = from_args(GPTConfig, args, PRESETS[args.preset or "piano"])
     from gpt_core.distributed import is_main
+    from gpt_core.start import Start, asked_shape
     from music_transformer.training import train_music
 
-    config = from_args(TrainConfig, args)
-    shape = from_args(GPTConfig, args, PRESETS[args.preset])
-    if args.resume and not args.out.exists():
-        raise UserError(f"--resume: {args.out} does not exist; leave --resume out to start a run")
-    if not args.resume and args.out.exists() and any(args.out.iterdir()):
-        raise UserError(f"{args.out} is not empty; pass --resume to go on with it, or another --out")
-    best = train_music(args.shards, args.out, shape, config, args)
+    start = Start(args.out, args.resume, args.init_from, args.tensorboard, asked_shape(args))
+    best = train_music(args.shards, shape, config, start, transpose=args.transpose)
     if is_main():
         print(f"best validation: {best:.4f} nats/event; checkpoint in {args.out}")
     return 0

@@ -137,7 +137,7 @@ def _encode_piece(job: tuple[Piece, Path, CorpusConfig]) -> Encoded:
         return Encoded(piece, error=str(error))
     notes = int((ids[0] < NOTE_OFF).sum())
     if notes < config.min_notes:
-        return Encoded(piece, error=f"has {notes} notes, fewer than {config.min_notes}")
+        return Encoded(piece, error=f"has {notes:,} notes, fewer than {config.min_notes:,}")
     return Encoded(piece, file, hashlib.sha256(ids[0].tobytes()).hexdigest(), sketch(ids[0]))
 
 
@@ -186,6 +186,8 @@ def build_corpus(
     good = [e for e in encoded if not e.error]
     copies = _leaks(good)
     kept = [e for i, e in enumerate(good) if i not in copies]
+    if not kept:
+        raise UserError(_nothing_left(encoded, folder))
     left_out = {
         "failed": [{"file": e.piece.name, "error": e.error} for e in encoded if e.error],
         "duplicates": [_duplicate(good[i].piece, good[j].piece) for i, j in sorted(copies.items())],
@@ -197,6 +199,11 @@ def build_corpus(
     _write_json(out / "meta.json", record)
     shutil.rmtree(cache)
     return record
+
+
+def _nothing_left(encoded: list[Encoded], folder: Path) -> str:
+    first = next(e for e in encoded if e.error)
+    return f"none of the {len(encoded):,} files in {folder} can be learned from; {first.piece.name}, the first, {first.error}"
 
 
 def _leaks(good: list[Encoded]) -> dict[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from gpt_core.config import GPTConfig
 from gpt_core.evaluate import Protocol
+from gpt_core.start import Start
 from gpt_core.tokens import Shard, Transform
 from gpt_core.train_config import TrainConfig
 from music_transformer.events import EventCodec, transpose_ids
@@ -25,34 +25,37 @@ def transposer(semitones: int) -> Transform:
     return move
 
 
-def train_music(shards: Path, out: Path, shape: GPTConfig, config: TrainConfig, args: argparse.Namespace) -> float:
-    """Train on ``shards`` into ``out``; returns the best validation nats per event (second half of each window)."""
+def train_music(shards: Path, shape: GPTConfig, config: TrainConfig, start: Start, *, transpose: int = 3) -> float:
+    """Train on ``shards`` into ``start.out``; returns the best validation nats per event (second half of each window).
+
+    ``transpose``: each row is moved by up to so many semitones. UserError for a start that can't be, and for a run that
+    this machine has no memory for.
+    """
     import torch
 
-    from gpt_core.checkpoint import load
     from gpt_core.distributed import is_main
+    from gpt_core.footprint import check_memory
     from gpt_core.model import GPT
     from gpt_core.progress import RunLog
     from gpt_core.train import train
     from gpt_core.trainer import Data
 
+    start.check()
+    loaded = start.load()
+    run = {**start.record(loaded, _corpus_record(shards)), "transpose": transpose}
+    memory = check_memory(loaded.config if loaded else shape, config)
     torch.manual_seed(config.seed)
-    source = out if args.resume else args.init_from
-    start = load(source) if source else None
-    run: dict[str, Any] = {"data": _corpus_record(shards), "transpose": args.transpose}
-    origin = args.init_from or (start.run.get("init_from") if start and args.resume else None)
-    if origin:
-        run["init_from"] = str(origin)
-    model = start.model if start else GPT(shape)
+    model = loaded.model if loaded else GPT(shape)
     data = Data(
-        Shard.open(shards, "train"), Shard.open(shards, "validation"),
-        transposer(args.transpose) if args.transpose else None,
+        Shard.open(shards, "train"), Shard.open(shards, "validation"), transposer(transpose) if transpose else None,
         Protocol(min_context=model.config.context // 2), run,
     )  # fmt: skip
-    with RunLog(out if is_main() else None, tensorboard=args.tensorboard if is_main() else None) as log:
-        log({"event": "model", "parameters": model.parameter_count(), "train_tokens": len(data.train.ids)})
-        quiet = log if is_main() else (lambda row: None)
-        return train(model, data, config, codec=EventCodec(), folder=out, resume=args.resume, log=quiet)
+    out, board = (start.out, start.tensorboard) if is_main() else (None, None)
+    with RunLog(out, tensorboard=board, unit="event") as log:
+        told = log if is_main() else (lambda row: None)
+        size = {"parameters": model.parameter_count(), "train_tokens": len(data.train.ids), "memory_gb": memory}
+        told({"event": "model", **size})
+        return train(model, data, config, codec=EventCodec(), folder=start.out, resume=start.resume, log=told)
 
 
 def _corpus_record(shards: Path) -> dict[str, Any]:

@@ -42,7 +42,7 @@ FLOORS: list[list[str]] = [
     ["core.packing", "core.attention", "core.checkpoint", "music.sample_bank", "music.splice", "music.meters"],
     ["core.eager", "core.native core.native_*", "music.ngram", "music.memorisation", "music.statistics music.overlap"],
     ["core.generate", "core.evaluate", "core.lens", "core.steps", "text.gpt2*", "music.models"],
-    ["core.train core.trainer", "music.evaluation"],
+    ["core.footprint", "core.start", "core.train core.trainer", "music.evaluation"],
     ["text.*", "music.baselines"],
     ["music.training", "music.compose*", "music.duet", "music.arcs music.arc_*", "music.next_events"],
     ["music.scorecard music.scorecard_*"],

@@ -36,9 +36,9 @@ def add_finetune(parser: argparse.ArgumentParser) -> None:
 def run_finetune(args: argparse.Namespace) -> int:
     """Teach, and print the best validation figure."""
     task, config = from_args(TaskConfig, args), from_args(TrainConfig, args, _GENTLE)
+    from gpt_core.start import Start
     from gpt_core.text.models import load
     from gpt_core.text.tasks_run import finetune
-    from gpt_core.text.training import Start
 
     start = Start(args.out, args.resume, None, args.tensorboard)
     best = finetune(args.data, load(args.model), task, config, start, scratch=args.scratch)

@@ -34,7 +34,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``train``."""
     parser.add_argument("shards", type=Path, help="a folder made by the corpus command")
     parser.add_argument("-o", "--out", type=Path, required=True, help="the checkpoint folder to write")
-    parser.add_argument("--preset", choices=sorted(PRESETS), default="text", help="the model's shape (default: text)")
+    parser.add_argument("--preset", choices=sorted(PRESETS), help="the model's shape (default: text)")
     parser.add_argument("--resume", action="store_true", help="go on with the run whose checkpoint is in --out")
     parser.add_argument("--init-from", type=Path, help="start from this checkpoint's weights, with a fresh optimizer")
     parser.add_argument("--tensorboard", type=Path, help="also log to this TensorBoard folder")
@@ -45,10 +45,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 def run_train(args: argparse.Namespace) -> int:
     """Train, and print the best validation figure."""
     config = from_args(TrainConfig, args)
-    shape = from_args(GPTConfig, args, PRESETS[args.preset])
-    from gpt_core.text.training import Start, train_text
+    shape = from_args(GPTConfig, args, PRESETS[args.preset or "text"])
+    from gpt_core.start import Start, asked_shape
+    from gpt_core.text.training import train_text
 
-    best = train_text(args.shards, shape, config, Start(args.out, args.resume, args.init_from, args.tensorboard))
+    start = Start(args.out, args.resume, args.init_from, args.tensorboard, asked_shape(args))
+    best = train_text(args.shards, shape, config, start)
     print(f"best validation: {best:.4f} nats/token; checkpoint in {args.out}")
     return 0
 

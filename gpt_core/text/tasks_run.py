@@ -10,19 +10,20 @@ from typing import Any
 
 import torch
 
-from gpt_core import checkpoint
 from gpt_core.checkpoint import Checkpoint
 from gpt_core.errors import UserError
+from gpt_core.footprint import check_memory
 from gpt_core.generate import generate
 from gpt_core.model import GPT
 from gpt_core.options import from_json
 from gpt_core.sampling import Sampling
+from gpt_core.start import Start
 from gpt_core.text.metrics import bleu, rouge
 from gpt_core.text.tasks import Example, TaskConfig, build_task, held_out, lost, prompt_ids, read_examples
 from gpt_core.text.tasks_baselines import Dictionary, copy, lead, random_sentences, sentences
 from gpt_core.text.tasks_beam import beam_search
 from gpt_core.text.tasks_extract import answer_scores
-from gpt_core.text.training import Start, record_of, run
+from gpt_core.text.training import record_of, run
 from gpt_core.tokens import Shard
 from gpt_core.train_config import TrainConfig
 from gpt_core.trainer import Data
@@ -52,20 +53,24 @@ def finetune(
 ) -> float:
     """Teach ``base``, or with ``scratch`` fresh weights of its shape; returns the best validation nats per target token."""
     start.check()
-    torch.manual_seed(config.seed)
     shards = shards_of(start.out)
     record = build_task(data, shards, base.codec, base.config.context, task)
-    model = checkpoint.load(start.out).model if start.resume else GPT(base.config) if scratch else base.model
+    resumed = start.load()
+    kept = start.record(resumed, record_of(shards))
     rows = min(base.config.context, max(record["splits"]["train"]["longest"] - 1, 1))
     config = replace(config, crops="pieces", row_tokens=rows)
+    memory = check_memory(base.config, config)
+    torch.manual_seed(config.seed)
+    model = resumed.model if resumed else GPT(base.config) if scratch else base.model
     begun = {
-        "data": record_of(shards),
+        **kept,
         "task": record["task"],
         "begun_from": "fresh weights" if scratch else str(base.folder),
     }
     loaded = Data(Shard.open(shards, "train"), Shard.open(shards, "validation"), run=begun)
     cut = {"sources_cut_to_the_window": record["splits"]["train"]["cut"]}
-    return run(model, loaded, config, base.codec, start, also=cut if any(cut.values()) else None)
+    also = {"memory_gb": memory, **(cut if any(cut.values()) else {})}
+    return run(model, loaded, config, base.codec, start, also=also)
 
 
 def task_of(model: Checkpoint) -> TaskConfig:

@@ -251,11 +251,12 @@ def test_too_little_material_is_refused():
 
 def test_resuming_another_run_is_refused(tmp_path, toy_codec):
     run(tmp_path / "m", dataclasses.replace(QUICK, max_steps=1))
-    for model, config in [
-        (fresh(dataclasses.replace(TINY, n_embd=48)), QUICK),
-        (fresh(), dataclasses.replace(QUICK, optimizer="adamw")),
+    for model, config, why in [
+        (fresh(dataclasses.replace(TINY, n_embd=48)), QUICK, "another model or other settings"),
+        (fresh(), dataclasses.replace(QUICK, optimizer="adamw"), "--optimizer is adamw and the run .* has muon"),
+        (fresh(), dataclasses.replace(QUICK, ema=0.9), "--ema is 0.9 and the run .* has 0.0"),
     ]:
-        with pytest.raises(UserError, match="another model or other settings"):
+        with pytest.raises(UserError, match=why):
             run(tmp_path / "m", config, resume=True, model=model)
 
 

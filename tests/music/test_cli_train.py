@@ -63,6 +63,31 @@ def test_where_the_weights_came_from_survives_a_resume(shards, tmp_path):
     assert json.loads((out / "run.json").read_text())["init_from"] == str(tmp_path / "first")
 
 
+def test_resuming_with_another_shape_or_other_data_is_refused(shards, tmp_path, capsys):
+    out = tmp_path / "m"
+    (shards / "meta.json").write_text(json.dumps({"source": "bach", "fingerprint": "a" * 64, "splits": {}}))
+    assert train(shards, out, "--max-steps", "1") == 0
+    again = ["train", str(shards), "-o", str(out), "--resume", "--device=cpu", "--batch-size=4", "--max-steps"]
+    for asked, sentence in [
+        (["--preset", "piano"], "has 32; a model keeps its shape"),
+        (["--n-layer", "3"], "n_layer 3 was asked for"),
+        (["--init-from", str(tmp_path / "pop")], "give one of them"),
+    ]:
+        assert main([*again, "2", *asked]) == 1
+        assert sentence in capsys.readouterr().err
+    assert main([*again, "1"]) == 0
+    assert "nothing to do  step 1  max_steps 1" in capsys.readouterr().err
+    (shards / "meta.json").write_text(json.dumps({"source": "satie", "fingerprint": "b" * 64, "splits": {}}))
+    assert main([*again, "2"]) == 1
+    assert "has learned from bach (fingerprint aaaaaaaaaaaa)" in capsys.readouterr().err
+
+
+def test_more_than_the_machine_holds_is_refused_before_anything_is_written(shards, tmp_path, capsys):
+    assert train(shards, tmp_path / "m", "--batch-size", "1000000000") == 1
+    assert "1,000,000,000 rows of 32 tokens at a time" in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
 def test_a_folder_with_something_in_it_is_not_overwritten(shards, tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("years of work")

@@ -143,6 +143,19 @@ def test_pieces_with_too_few_notes_are_left_out(tmp_path):
     assert record["failed"] == [{"file": "five.mid", "error": "has 5 notes, fewer than 8"}]
 
 
+def test_splits_that_training_needs_and_nobody_got_are_told(tmp_path, capsys):
+    (tmp_path / "midi").mkdir()
+    for k in range(2):
+        write_midi(melody(k + 1, 30), tmp_path / "midi" / f"{k}.mid")
+    build = ["corpus", str(tmp_path / "midi"), "--workers", "1", "-o"]
+    assert main([*build, str(tmp_path / "a"), "--validation", "0", "--test", "0"]) == 0
+    assert "no piece is for validation, which training needs" in capsys.readouterr().err
+    assert main([*build, str(tmp_path / "b"), "--min-notes", "1000"]) == 1
+    said = capsys.readouterr().err
+    assert "none of the 2 files in" in said and "0.mid, the first, has 30 notes, fewer than 1,000" in said
+    assert not (tmp_path / "b" / "meta.json").exists()
+
+
 def test_bad_folders_are_one_sentence(tmp_path, folder):
     with pytest.raises(UserError, match="not a folder"):
         build_corpus(tmp_path / "absent", tmp_path / "out", ONE)

@@ -14,6 +14,7 @@ from gpt_core.errors import UserError
 from gpt_core.evaluate import Protocol, nats_per_token
 from gpt_core.model import GPT
 from gpt_core.options import to_json
+from gpt_core.start import Start
 from gpt_core.text.bpe import BPECodec
 from gpt_core.text.metrics import bleu, rouge
 from gpt_core.text.tasks import TaskConfig, build_task, held_out, lost, prompt_ids, read_examples, sequence, source_key
@@ -21,7 +22,6 @@ from gpt_core.text.tasks_baselines import Dictionary, lead, random_sentences
 from gpt_core.text.tasks_beam import beam_search
 from gpt_core.text.tasks_extract import answer_scores
 from gpt_core.text.tasks_run import Answering, answer, finetune, score
-from gpt_core.text.training import Start
 from gpt_core.tokens import Batches, Shard
 from gpt_core.train_config import TrainConfig
 from tests.text.scripted import BYTES
