@@ -60,10 +60,12 @@ def check_memory(shape: GPTConfig, config: TrainConfig) -> float:
     need = here * training_bytes(shape, config, rows, "bf16" if bf16 else "fp32") / 1e9
     there = total_memory(device) / 1e9
     if need > there:
-        of = f"{here} processes" if here > 1 else "training"
+        who = f"{here} processes" if here > 1 else "training"
+        where = "this GPU" if device.type == "cuda" else "this machine"
+        tokens = config.row_tokens or shape.context
         raise UserError(
-            f"{of} would need about {need:,.1f} GB ({parameters(shape):,} parameters, {rows:,} rows of "
-            f"{config.row_tokens or shape.context:,} tokens at a time) and this {device.type} has {there:,.1f} GB; "
+            f"{who} would need about {need:,.1f} GB ({parameters(shape):,} parameters, {rows:,} rows of {tokens:,} tokens at a "
+            f"time) and {where} has {there:,.1f} GB; "
             "give a smaller --batch-size, more --accumulate, shorter --row-tokens or a smaller model"
         )
     return round(need, 1)
