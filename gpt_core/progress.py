@@ -64,10 +64,13 @@ def line(row: dict[str, Any], unit: str = "token") -> str:
     if row["event"] == "validation":
         return f"step {row['step']}  validation {row['validation']:.4f} nats/{unit}  (best {row['best']:.4f})"
     if row["event"] == "model":
-        size = f"model  {row['parameters']:,} parameters  {row['train_tokens']:,} {unit}s to learn from"
-        memory = f"  about {row['memory_gb']:,} GB of memory" if "memory_gb" in row else ""
-        rest = {k: v for k, v in row.items() if k not in ("event", "parameters", "train_tokens", "memory_gb")}
-        return size + memory + "".join(f"  {k} {v}" for k, v in rest.items())
+        words = {
+            "parameters": "{:,} parameters", "train_tokens": f"{{:,}} {unit}s to learn from",
+            "memory_gb": "about {:,} GB of memory",
+        }  # fmt: skip
+        return "  ".join(
+            ["model", *(words[k].format(v) if k in words else f"{k} {v}" for k, v in row.items() if k != "event")]
+        )
     return "  ".join([row["event"], *(f"{k} {v}" for k, v in row.items() if k != "event")])
 
 
