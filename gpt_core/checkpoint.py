@@ -132,8 +132,7 @@ def load(folder: Path | str, device: torch.device | str = "cpu", dtype: torch.dt
         raise UserError(
             f"{folder}: the codec has {codec.vocab_size} ids but the model {config.vocab_size}; the files are mixed up"
         )
-    run = _read_json(folder, RUN) if (folder / RUN).exists() else {}
-    return Checkpoint(model.to(device).eval(), codec, run, file_sha(folder / WEIGHTS), folder)
+    return Checkpoint(model.to(device).eval(), codec, read_run(folder), file_sha(folder / WEIGHTS), folder)
 
 
 def _config(folder: Path) -> GPTConfig:

@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ScorecardConfig:
-    """How much to measure. Scoring every window is most of the work: about an hour of CPU time for 3 million parameters."""
+    """How much to measure. Scoring every window is most of the work: most of an hour of CPU time for 5 million parameters."""
 
     pieces: int = option(100, "pieces to generate, and excerpts of held-out music to compare with", low=3, high=10_000)
     seconds: float = option(60.0, "length of each piece and excerpt in seconds", low=1.0, high=3600.0)
